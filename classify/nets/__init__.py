@@ -1,0 +1,1 @@
+"""Net definitions of the classifiers; `ssd.nets` builds on them."""
