@@ -5,10 +5,14 @@ later trace find the same ones; calling a template eagerly can return symbolic t
 called inside `tf.function` only.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
+
+# TF-slim calls TensorFlow's own legacy layers, which warn about that at every trace.
+warnings.filterwarnings("ignore", message=r"`layer\.(apply|updates)`")
 
 # The graph collection into which the nets put the activations that are worth a histogram in TensorBoard.
 ACTIVATIONS = "activations"
