@@ -57,24 +57,30 @@ def voc_average_precision(
       A value in [0, 1]: NaN when there is no object that is not difficult, else 0 when there is no detection.
     """
     numbers = {image: number for number, image in enumerate(ground_truths)}
-    found = list(detections)
     objects = [(numbers[image], box, difficult) for image, rows in ground_truths.items() for box, difficult in rows]
-    hits = rank_hits(
-        Detections(
-            # Which image without objects it is does not matter: all of them get the number after the last.
-            images=np.array([numbers.get(image, len(numbers)) for image, _, _ in found], np.int64),
-            boxes=np.array([box for _, _, box in found], np.float64).reshape(-1, 4),
-            scores=np.array([score for _, score, _ in found], np.float64),
-            labels=np.ones(len(found), np.int64),
-        ),
-        truths := GroundTruths(
-            images=np.array([number for number, _, _ in objects], np.int64),
-            boxes=np.array([box for _, box, _ in objects], np.float64).reshape(-1, 4),
-            labels=np.ones(len(objects), np.int64),
-            difficult=np.array([difficult for _, _, difficult in objects], bool),
-        ),
-    )
+    # Which image without objects it is does not matter: all of them get the number after the last.
+    found = [(numbers.get(image, len(numbers)), score, box) for image, score, box in detections]
+    truths = _one_class_ground_truths(objects)
+    hits = rank_hits(_one_class_detections(found), truths)
     return average_precision(hits, num_counted(truths), eleven_point=eleven_point)
+
+
+def _one_class_detections(rows: list[tuple[int, float, Sequence[float]]]) -> Detections:
+    return Detections(
+        images=np.array([image for image, _, _ in rows], np.int64),
+        boxes=np.array([box for _, _, box in rows], np.float64).reshape(-1, 4),
+        scores=np.array([score for _, score, _ in rows], np.float64),
+        labels=np.ones(len(rows), np.int64),
+    )
+
+
+def _one_class_ground_truths(rows: list[tuple[int, Sequence[float], bool]]) -> GroundTruths:
+    return GroundTruths(
+        images=np.array([image for image, _, _ in rows], np.int64),
+        boxes=np.array([box for _, box, _ in rows], np.float64).reshape(-1, 4),
+        labels=np.ones(len(rows), np.int64),
+        difficult=np.array([difficult for _, _, difficult in rows], bool),
+    )
 
 
 def num_counted(ground_truths: GroundTruths) -> int:
