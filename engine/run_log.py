@@ -1,31 +1,18 @@
 """A run's folder: config.json, metrics.jsonl, TensorBoard's events; and the console."""
 
 import json
-import os
 import pathlib
 import sys
 from typing import Any
 
 import tensorflow as tf
 
-from engine.errors import UserError
+from engine.files import write_json
 
 
 def say(message: str) -> None:
     """One line of log, on stderr: stdout is for results."""
     print(message, file=sys.stderr, flush=True)
-
-
-def write_json(path: str | pathlib.Path, value: Any) -> None:
-    """Writes `value` as JSON; the file appears whole or not at all."""
-    path = pathlib.Path(path)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-        aside.replace(path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 class RunLog:

@@ -40,6 +40,10 @@ class Split:
             raise UserError(f"--num_classes={asked}: {self.name} has {known - 1} classes, which makes {known} with background")
         return asked or known
 
+    def parse(self, number: int, *, num_classes: int, labels_offset: int = 0) -> "Record":
+        """Record `number`; see `parse_record`."""
+        return parse_record(self.records.read(number), number=number, num_classes=num_classes, labels_offset=labels_offset)
+
 
 def open_split(dataset_dir: str, dataset_name: str, split: str) -> Split:
     """Finds the files of a split and the names of its classes.

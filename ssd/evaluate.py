@@ -7,16 +7,22 @@ The table goes to stdout, the numbers to eval_dir/metrics.json.
 
 import dataclasses
 import pathlib
+from collections.abc import Sequence
 
 import numpy as np
 from tqdm import tqdm
 
-from engine import devices, flags
+from engine import devices, flags, images
+from engine.files import write_json
 from engine.flags import flag
-from engine.run_log import say, write_json
+from engine.run_log import say
 from ssd import dataset, input_pipeline, nets, report
-from ssd.dataset import Split
+from ssd.dataset import Record, Split
 from ssd.detector import Detector
+from ssd.draw import contact_sheet, draw_boxes
+
+# Average precision needs the many weak detections; a picture is readable without them.
+_DRAWN_ABOVE = 0.3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -30,6 +36,7 @@ class Config:
     model_name: str | None = flag(None, "the net, for a checkpoint that does not say", choices=tuple(nets.NETS))
     num_classes: int | None = flag(None, "classes, background included, for a checkpoint that does not say", minimum=2)
     anchor_set: str | None = flag(None, "anchors, for a checkpoint that does not say", choices=("voc", "coco"))
+    pictures: int = flag(20, "pictures to write, with true boxes on the left and found ones on the right", minimum=0)
     batch_size: int = flag(8, "pictures at a time; the numbers do not depend on it", minimum=1)
     num_preprocessing_threads: int = flag(4, "pictures decoded at the same time", minimum=1)
     score_threshold: float = flag(0.01, "detections must score more", minimum=0, maximum=1)
@@ -50,19 +57,19 @@ def main(config: Config) -> None:
         anchor_set=config.anchor_set,
         **settings,
     )
+    eval_dir = pathlib.Path(config.eval_dir or pathlib.Path(detector.checkpoint).parent / f"eval_{split.split}")
     say(f"evaluating {detector.checkpoint} on {split.name} {split.split}: {len(split.records)} pictures")
-    results = run(detector, split, config)
+    results = run(detector, split, config, eval_dir / "pictures")
     metrics = report.compute_metrics(results, detector.class_names)
     print(report.format_table(metrics, settings))
-    eval_dir = config.eval_dir or pathlib.Path(detector.checkpoint).parent / f"eval_{split.split}"
-    write_json(pathlib.Path(eval_dir) / "metrics.json", metrics)
-    print(
-        f"mAP@0.5 = {_shown(metrics['mAP']['voc2012'])} (VOC 2012 area), {_shown(metrics['mAP']['voc2007'])} (VOC 2007 11-point)"
-    )
+    write_json(eval_dir / "metrics.json", metrics)
+    print(f"numbers and pictures are in {eval_dir}")
+    area, eleven_point = (_shown(metrics["mAP"][kind]) for kind in ("voc2012", "voc2007"))
+    print(f"mAP@0.5 = {area} (VOC 2012 area), {eleven_point} (VOC 2007 11-point)")
 
 
-def run(detector: Detector, split: Split, config: Config) -> report.Results:
-    """Detects on every example of the split, each once."""
+def run(detector: Detector, split: Split, config: Config, picture_dir: pathlib.Path) -> report.Results:
+    """Detects on every example of the split, each once, and draws the first of them."""
     batches = input_pipeline.evaluation_batches(
         split.records,
         image_size=detector.image_size,
@@ -74,28 +81,38 @@ def run(detector: Detector, split: Split, config: Config) -> report.Results:
         for batch in batches:
             found = [tensor.numpy() for tensor in detector.detect(batch["image"])]
             for number, *detections in zip(batch["example"].numpy(), *found, strict=True):
-                if number >= 0:
-                    _add(results, split, int(number), detections, detector.num_classes, config.labels_offset)
-                    progress.update()
+                if number < 0:
+                    continue
+                truth = split.parse(int(number), num_classes=detector.num_classes, labels_offset=config.labels_offset)
+                boxes, scores, labels = _without_padding(*detections)
+                _add(results, truth, boxes, scores, labels)
+                if number < config.pictures:
+                    drawn = _draw(truth, boxes, scores, labels, detector.class_names)
+                    images.write_jpeg(picture_dir / f"{pathlib.Path(truth.filename).stem}.jpg", drawn)
+                progress.update()
     return results
 
 
-def _add(
-    results: report.Results, split: Split, number: int, detections: list[np.ndarray], num_classes: int, labels_offset: int
-) -> None:
-    truth = dataset.parse_record(
-        split.records.read(number), number=number, num_classes=num_classes, labels_offset=labels_offset
-    )
-    boxes, scores, labels, count = detections
+def _without_padding(boxes: np.ndarray, scores: np.ndarray, labels: np.ndarray, count: int) -> tuple[np.ndarray, ...]:
+    return boxes[:count], scores[:count], labels[:count]
+
+
+def _add(results: report.Results, truth: Record, boxes: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> None:
     to_pixels = np.array([truth.height, truth.width, truth.height, truth.width], np.float32)
     results.add(
-        boxes=boxes[:count] * to_pixels,
-        scores=scores[:count],
-        labels=labels[:count],
+        boxes=boxes * to_pixels,
+        scores=scores,
+        labels=labels,
         true_boxes=truth.boxes * to_pixels,
         true_labels=truth.labels,
         difficult=truth.difficult,
     )
+
+
+def _draw(truth: Record, boxes: np.ndarray, scores: np.ndarray, labels: np.ndarray, class_names: Sequence[str]) -> np.ndarray:
+    image, shown = images.decode(truth.encoded), scores > _DRAWN_ABOVE
+    true = draw_boxes(image, truth.boxes, truth.labels, class_names)
+    return contact_sheet([true, draw_boxes(image, boxes[shown], labels[shown], class_names, scores[shown])], columns=2)
 
 
 def _shown(value: float | None) -> str:

@@ -1,12 +1,8 @@
-"""From the detections of a whole split to the numbers of an evaluation: a dictionary, a table and a JSON file."""
+"""From the detections of a whole split to the numbers of an evaluation: a dictionary and a table."""
 
-import contextlib
-import json
 import math
-import os
 import unicodedata
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -161,18 +157,3 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 def _width(text: str) -> int:
     """Columns that a terminal gives the text: East Asian characters take two, combining ones none."""
     return sum(0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF") for char in text)
-
-
-def write_json(path: str | os.PathLike, content: object) -> None:
-    """Writes a JSON file, whole or not at all, and the folders it needs. NaN is a ValueError, not a broken file."""
-    path = Path(path)
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
