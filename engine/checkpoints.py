@@ -174,13 +174,17 @@ class StoredWeights:
         self.shapes = {name: tuple(stored[key]) for name, key in self._keys.items()}
         self.manifest: dict[str, Any] = {}
         if "manifest" + _SUFFIX in stored:
-            self.manifest = json.loads(self._reader.get_tensor("manifest" + _SUFFIX))
+            self.manifest = json.loads(self._get("manifest" + _SUFFIX))
 
     def read(self, name: str) -> np.ndarray:
+        """The value of a variable. Raises `UserError` when the file is damaged."""
+        return self._get(self._keys[name])
+
+    def _get(self, key: str) -> Any:
         try:
-            return self._reader.get_tensor(self._keys[name])
-        except tf.errors.OpError as error:
-            raise UserError(f"{self.prefix}: {name} cannot be read ({str(error).splitlines()[0]})") from None
+            return self._reader.get_tensor(key)
+        except (tf.errors.OpError, IndexError) as error:
+            raise UserError(f"{self.prefix}: damaged, {key} cannot be read ({str(error).splitlines()[0]})") from None
 
 
 def _name_of(key: str) -> str | None:

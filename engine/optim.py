@@ -84,20 +84,26 @@ def make_schedule(
     """
     schedules = tf.keras.optimizers.schedules
     if decay_type == "fixed":
-        after = schedules.PiecewiseConstantDecay([0], [learning_rate, learning_rate])
+        after = _stairs(learning_rate, (), 1.0)
     elif decay_type == "exponential":
         after = schedules.ExponentialDecay(learning_rate, decay_steps, decay_factor, staircase=True)
     elif decay_type == "polynomial":
         after = schedules.PolynomialDecay(learning_rate, decay_steps, end_learning_rate, power=1.0, cycle=False)
     elif decay_type == "piecewise":
-        rates = [learning_rate * decay_factor**i for i in range(len(boundaries) + 1)]
-        # Keras changes the rate after a boundary; Caffe, and we, at it.
-        after = schedules.PiecewiseConstantDecay([boundary - 1 for boundary in boundaries], rates)
+        after = _stairs(learning_rate, boundaries, decay_factor)
     elif decay_type == "cosine":
         after = schedules.CosineDecay(learning_rate, max_steps, alpha=end_learning_rate / learning_rate)
     else:
         raise UserError(f"--learning_rate_decay_type={decay_type}: must be one of {', '.join(DECAY_TYPES)}")
     return _Warmup(after, warmup_steps) if warmup_steps else after
+
+
+def _stairs(
+    learning_rate: float, boundaries: Sequence[int], factor: float
+) -> tf.keras.optimizers.schedules.LearningRateSchedule:
+    # Keras changes the rate after a boundary; Caffe, and we, at it. It needs at least one: the first one changes nothing.
+    rates = [learning_rate, *(learning_rate * factor**i for i in range(len(boundaries) + 1))]
+    return tf.keras.optimizers.schedules.PiecewiseConstantDecay([0, *(boundary - 1 for boundary in boundaries)], rates)
 
 
 class _Warmup(tf.keras.optimizers.schedules.LearningRateSchedule):
