@@ -7,9 +7,7 @@ depends on the seed, the split and i alone. Boxes are pixel corners: xmin and ym
 ymax one past the last, so that a full-width object has xmin 0 and xmax the picture's width.
 """
 
-import argparse
 import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -17,27 +15,27 @@ from xml.etree import ElementTree
 import cv2
 import numpy as np
 
+from engine import flags
 from engine.errors import UserError
+from engine.flags import flag
 from tools.sample_pictures import Picture, draw_picture
 
 SPLITS = ("train", "val")
 JPEG_QUALITY = 92
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Config:
-    """What to draw, and where."""
-
-    output_dir: str
-    train: int = 200
-    val: int = 50
-    seed: int = 0
+    output_dir: str = flag("", "folder to make; must not hold anything yet", required=True)
+    train: int = flag(200, "pictures to train on", minimum=0)
+    val: int = flag(50, "pictures to evaluate on", minimum=0)
+    seed: int = flag(0, "everything drawn depends on it", minimum=0)
 
 
 def main(config: Config) -> None:
-    """Writes the data set, whole or not at all; raises UserError for a folder in use or a count below 0."""
+    """Writes the data set, whole or not at all; raises UserError for a folder in use."""
     target = Path(config.output_dir).resolve()
-    _check(config, target)
+    _check(target)
     # Written beside its place and moved there at the end: an interrupted run leaves no half a data set.
     unfinished = target.with_name(f".{target.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -54,12 +52,9 @@ def main(config: Config) -> None:
     print(f"{target}: {config.train} training and {config.val} validation pictures")
 
 
-def _check(config: Config, target: Path) -> None:
-    for name in (*SPLITS, "seed"):
-        if getattr(config, name) < 0:
-            raise UserError(f"--{name}: must not be negative, got {getattr(config, name)}")
+def _check(target: Path) -> None:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UserError(f"--output_dir: {target} exists and is not an empty folder; nothing was written")
+        raise UserError(f"--output_dir={target}: exists and is not an empty folder; nothing was written")
 
 
 def write_picture(root: Path, folder: str, name: str, picture: Picture) -> None:
@@ -94,17 +89,5 @@ def _add(parent: ElementTree.Element, **texts: object) -> None:
         ElementTree.SubElement(parent, tag).text = str(text)
 
 
-def _parse(argv: list[str]) -> Config:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output_dir", required=True)
-    parser.add_argument("--train", type=int, default=Config.train)
-    parser.add_argument("--val", type=int, default=Config.val)
-    parser.add_argument("--seed", type=int, default=Config.seed)
-    return Config(**vars(parser.parse_args(argv)))
-
-
 if __name__ == "__main__":
-    try:
-        main(_parse(sys.argv[1:]))
-    except UserError as error:
-        sys.exit(str(error))
+    flags.run(Config, main)

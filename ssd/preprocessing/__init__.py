@@ -83,4 +83,6 @@ def _static_shape(name: str, before: tf.Tensor, size: int) -> tf.TensorShape:
     """The shape after augmentation: a scalar stays one, an object's row keeps its own shape, their number is open."""
     if name == "image":
         return tf.TensorShape([size, size, 3])
+    if name == "boxes":
+        return tf.TensorShape([None, 4])
     return before.shape if before.shape.rank == 0 else tf.TensorShape([None]).concatenate(before.shape[1:])
