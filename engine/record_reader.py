@@ -1,4 +1,4 @@
-"""TFRecord files: written whole or not at all; read by position, so that any order costs no memory.
+"""TFRecord files read by position, so that any order costs no memory.
 
 A TFRecord is: length (uint64, little endian), its masked CRC (4 bytes), the bytes, their masked CRC (4 bytes).
 Walking over the lengths alone gives every record's place in its file. With the places known, a shuffled epoch is
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
+from engine import staging, tfrecords
 from engine.errors import UserError
 
 _LENGTH = struct.Struct("<Q")
@@ -69,22 +70,20 @@ def _places(path: str) -> np.ndarray:
 
 
 def find_shards(folder: str | pathlib.Path, name: str, split: str) -> list[pathlib.Path]:
-    """The files `NAME_SPLIT_*.tfrecord` in a folder, sorted.
+    """The files `NAME_SPLIT_*.tfrecord` in a folder, in order.
 
     Raises:
-        UserError: there are none; the pattern, the folder and what is there are named.
+        UserError: there are none; the pattern, the folder and what is there are named. Or their writing was interrupted.
     """
     folder = pathlib.Path(folder)
-    if not folder.is_dir():
-        raise UserError(f"--dataset_dir={folder}: no such folder")
-    stem = f"{name}_{split}_"
-    found = [path for path in folder.iterdir() if path.name.startswith(stem) and path.suffix == ".tfrecord"]
-    shards = sorted(path for path in found if path.stem.removeprefix(stem).isdigit())
+    if staging.is_interrupted(folder, name):
+        raise UserError(f"{folder}: the conversion of {name} was interrupted while it replaced files; run it again")
+    shards = tfrecords.shard_names(folder, f"{name}_{split}")
     if not shards:
         there = sorted(path.name for path in folder.iterdir())
         listed = ", ".join(there[:8]) + (", ..." if len(there) > 8 else "") if there else "nothing"
-        raise UserError(f"no file {stem}*.tfrecord in {folder}; there is: {listed}")
-    return shards
+        raise UserError(f"no file {name}_{split}_*.tfrecord in {folder}; there is: {listed}")
+    return [folder / shard for shard in shards]
 
 
 def shuffled_examples(num_examples: int, *, seed: int, start: int) -> tf.data.Dataset:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from engine import images, tfrecords
+from engine import images, record_reader
 from engine.errors import UserError
-from engine.tfrecords import RecordFiles
+from engine.record_reader import RecordFiles
 
 # Names that scripts of other pipelines use for sets whose files are called differently.
 _FILE_NAMES = {"pascalvoc_2007": "voc_2007", "pascalvoc_2012": "voc_2012"}
@@ -55,7 +55,7 @@ def open_split(dataset_dir: str, dataset_name: str, split: str) -> Split:
     if not folder.is_dir():
         raise UserError(f"--dataset_dir={dataset_dir}: no such folder")
     name = _FILE_NAMES.get(dataset_name, dataset_name) or _only_name(folder)
-    records = RecordFiles(tfrecords.find_shards(folder, name, split))
+    records = RecordFiles(record_reader.find_shards(folder, name, split))
     if not len(records):
         raise UserError(f"--dataset_split_name={split}: the files {name}_{split}_*.tfrecord in {folder} hold no record")
     return Split(name, split, records, _class_names(folder, name))

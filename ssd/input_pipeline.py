@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from engine import images, tfrecords
+from engine import images, record_reader
 from engine.errors import UserError
-from engine.tfrecords import RecordFiles
+from engine.record_reader import RecordFiles
 from ssd import encoding, preprocessing
 from ssd.dataset import parse_record
 
@@ -58,8 +58,8 @@ def training_batches(
             "example": example,
         }
 
-    examples = tfrecords.shuffled_examples(len(records), seed=seed, start=start)
-    examples = tfrecords.read_records(examples, records.read, num_parallel_reads=num_readers)
+    examples = record_reader.shuffled_examples(len(records), seed=seed, start=start)
+    examples = record_reader.read_records(examples, records.read, num_parallel_reads=num_readers)
     examples = examples.map(to_example, num_parallel_calls=num_preprocessing_threads, deterministic=True)
     return examples.batch(batch_size, drop_remainder=True).prefetch(2)
 

@@ -20,7 +20,7 @@ from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
 from ssd import dataset, encoding, input_pipeline, nets, preprocessing, summaries
 from ssd.anchors import make_anchors
-from ssd.losses import multibox_loss
+from ssd.losses import MININGS, NORMALIZERS, multibox_loss
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,16 +32,14 @@ class Config(TrainFlags):
     recipe: str = flag("paper", "augmentation", choices=tuple(preprocessing.RECIPES))
     preprocessing_name: str | None = flag(None, "another name of --recipe", choices=tuple(preprocessing.RECIPES))
     matching: str = flag(
-        "bipartite", "which anchors an object gets: the paper's rule or the seed's", choices=encoding.MATCHINGS
+        "bipartite", "which anchors an object gets: the paper's rule or the seed's", choices=tuple(encoding.MATCHERS)
     )
     match_threshold: float = flag(0.5, "IoU from which on an anchor is positive", minimum=0, maximum=1)
-    mining: str = flag(
-        "image", "hard negatives are chosen per image (paper) or over the batch (seed)", choices=("image", "batch")
-    )
+    mining: str = flag("image", "hard negatives are chosen per image (paper) or over the batch (seed)", choices=MININGS)
     normalizer: str = flag(
         "positives",
         "losses are divided by the number of positives (paper) or each by its own count (seed)",
-        choices=("positives", "count"),
+        choices=NORMALIZERS,
     )
     negative_ratio: float = flag(3.0, "hard negatives per positive", minimum=0)
     min_negatives_per_image: int = flag(3, "hard negatives of an image with few or no positives (paper: 0)", minimum=0)
