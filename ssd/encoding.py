@@ -87,7 +87,7 @@ def decode(box_offsets: tf.Tensor, anchors: np.ndarray | tf.Tensor) -> tf.Tensor
 
 
 def _offsets(matches: tf.Tensor, centers: tf.Tensor, anchors: tf.Tensor) -> tf.Tensor:
-    """Scaled offsets [A, 4] (cx, cy, w, h) from each anchor to its match, an index into `centers` [1 + N, 4]; zeros where that is 0."""
+    """Scaled offsets [A, 4] (cx, cy, w, h) from each anchor to its match, a row of `centers` [1 + N, 4]; zeros for row 0."""
     anchor_sides = tf.unstack(anchors, axis=-1)
     matched_sides = tf.unstack(tf.gather(centers, matches), axis=-1)
     anchor_cy, anchor_cx, anchor_height, anchor_width = anchor_sides

@@ -79,8 +79,10 @@ def decode_one(offset, anchor):
 
 
 def softmax(logits):
-    exponentials = [math.exp(logit - max(logits)) for logit in logits]
-    return [value / sum(exponentials) for value in exponentials]
+    highest = max(logits)
+    exponentials = [math.exp(logit - highest) for logit in logits]
+    total = sum(exponentials)
+    return [value / total for value in exponentials]
 
 
 def multibox_loss(
@@ -109,13 +111,13 @@ def multibox_loss(
         return sorted(places, key=lambda place: (-background[place], place))[:count]
 
     if mining == "batch":
-        others = [place for place in background if place not in positives]
+        others = [place for place in background if target_labels[place] == 0]
         negatives = hardest(others, int(negative_ratio * len(positives)) + num_images)
     else:
         negatives = []
         for b in range(num_images):
             own = [place for place in positives if place[0] == b]
-            far = [(b, a) for a in range(num_anchors) if (b, a) not in positives and target_ious[b, a] < 0.5]
+            far = [(b, a) for a in range(num_anchors) if target_labels[b, a] == 0 and target_ious[b, a] < 0.5]
             negatives += hardest(far, max(int(negative_ratio * len(own)), min_negatives_per_image))
 
     def class_loss(place):
@@ -149,7 +151,7 @@ def detect(class_logits, box_offsets, anchors, *, score_threshold, nms_threshold
     found = []
     for label in range(1, class_logits.shape[1]):
         candidates = [a for a in range(len(boxes)) if scores[a][label] > score_threshold]
-        candidates = sorted(candidates, key=lambda a: (-scores[a][label], a))[:top_k]  # noqa: B023 (used at once)
+        candidates = sorted(candidates, key=lambda a: (-scores[a][label], a))[:top_k]
         kept = []
         for a in candidates:
             if all(iou(boxes[a], boxes[other]) <= nms_threshold for other in kept):
