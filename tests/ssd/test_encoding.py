@@ -212,8 +212,7 @@ def test_unknown_matching_is_the_users_mistake():
 # --- Ways of running ---
 
 
-@pytest.mark.parametrize("matching", MATCHINGS)
-@pytest.mark.parametrize("count", [0, 3])
+@pytest.mark.parametrize(("matching", "count"), [("argmax", 3), ("bipartite", 0), ("bipartite", 3)])
 def test_compiled_eager_and_traced_agree(matching, count):
     boxes, labels = with_padding(*random_objects(np.random.default_rng(9), count), count)
     anchors = make_anchors(SSD_300_VOC)

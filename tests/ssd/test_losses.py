@@ -101,7 +101,7 @@ def test_label_smoothing_moves_weight_to_all_classes():
 @pytest.mark.parametrize(("mining", "normalizer"), FORMS)
 def test_random_batches(mining, normalizer, options):
     rng = np.random.default_rng(0)
-    for _ in range(40):
+    for _ in range(30):
         batch = random_batch(rng, share=rng.choice([0.0, 0.05, 0.2, 0.6]))
         terms, _ = traced_loss(mining, normalizer, **options)(*batch)
         check_terms(terms, oracles.multibox_loss(*batch, mining=mining, normalizer=normalizer, **options))
