@@ -169,10 +169,3 @@ def test_an_empty_folder_and_an_empty_split_are_fine(tmp_path):
     main(Config(output_dir=str(tmp_path), train=1, val=0))
     assert (tmp_path / "ImageSets/Main/val.txt").read_text() == ""
     assert len(list(tmp_path.glob("JPEGImages/*"))) == 1
-
-
-@pytest.mark.parametrize("flag", ["train", "val", "seed"])
-def test_a_negative_number_names_its_flag(tmp_path, flag):
-    with pytest.raises(UserError, match=f"--{flag}.*-1"):
-        main(Config(output_dir=str(tmp_path / "voc"), **{flag: -1}))
-    assert not (tmp_path / "voc").exists()
