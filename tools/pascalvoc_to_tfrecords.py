@@ -16,13 +16,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tqdm import tqdm
-
 if not __package__:  # run by its path: modules are found from the project's root, not from this folder
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from engine.errors import UserError
 from engine.parallel import available_cores, ordered_map
+from engine.progress import progress, say
 from engine.staging import Staging, locked, writing
 from engine.tfrecords import ShardWriter, obsolete_shards
 from tools.voc import class_names, layout, manifest, scan
@@ -152,7 +151,7 @@ def _note(tally: SplitTally, told: set[Note], note: Note) -> None:
     tally.note(note)
     if note.detail and note not in told:
         told.add(note)
-        tqdm.write(f"{note.file}: {note.detail} ({_EFFECTS[note.group]})", file=sys.stderr)
+        say(f"{note.file}: {note.detail} ({_EFFECTS[note.group]})")
 
 
 def _write_split(config: Config, folder: Path, jobs: list[Job], tally: SplitTally, told: set[Note]) -> None:
@@ -160,10 +159,9 @@ def _write_split(config: Config, folder: Path, jobs: list[Job], tally: SplitTall
     label_ids = {name: label for label, name in enumerate(tally.objects_per_class, start=1)}
     work = functools.partial(convert, label_ids=label_ids, skip_empty=config.skip_empty)
     outcomes = ordered_map(work, jobs, config.workers or available_cores())
-    progress = tqdm(outcomes, desc=tally.split, total=len(jobs), unit="picture", file=sys.stderr, disable=None)
     shards = ShardWriter(folder, f"{config.output_name}_{tally.split}", config.samples_per_file)
     with contextlib.closing(outcomes), shards:
-        for outcome in progress:
+        for outcome in progress(outcomes, tally.split, len(jobs), "picture"):
             for note in outcome.notes:
                 _note(tally, told, note)
             if outcome.framed is not None:
