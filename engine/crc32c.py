@@ -18,7 +18,7 @@ def _byte_table() -> list[int]:
     table = []
     for register in range(256):
         for _ in range(8):
-            register = (register >> 1) ^ (_REVERSED_POLYNOMIAL if register & 1 else 0)  # noqa: PLW2901
+            register = (register >> 1) ^ (_REVERSED_POLYNOMIAL if register & 1 else 0)
         table.append(register)
     return table
 

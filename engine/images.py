@@ -9,6 +9,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -75,6 +76,16 @@ def decode(data: bytes) -> np.ndarray:
     """
     image = imdecode(checked(data), COLOR)
     return upright(image, exif_orientation(data))
+
+
+def write_jpeg(path: Path, image: np.ndarray) -> None:
+    """Writes a picture [H, W, 3] uint8 RGB and makes its folder; `UserError` where that is not possible."""
+    encoded = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 92])[1]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encoded.tobytes())
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def checked(data: bytes) -> bytes:

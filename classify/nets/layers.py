@@ -1,0 +1,44 @@
+"""Layers that TF-slim lacks on today's TensorFlow, in TF-slim's style and under its names."""
+
+import tensorflow as tf
+import tf_slim as slim
+
+_MEAN_OVER_REPLICAS = {
+    "synchronization": tf.VariableSynchronization.ON_READ,
+    "aggregation": tf.VariableAggregation.MEAN,
+}
+
+
+def batch_norm(
+    inputs: tf.Tensor,
+    *,
+    is_training: bool,
+    decay: float = 0.997,
+    epsilon: float = 0.001,
+    scale: bool = True,
+    activation_fn=None,
+    scope: str = "BatchNorm",
+) -> tf.Tensor:
+    """Batch normalisation (Ioffe & Szegedy 2015) of inputs [B, H, W, C], like `slim.batch_norm`.
+
+    Makes BatchNorm/{gamma, beta, moving_mean, moving_variance} [C], the names of TF-slim's checkpoints.
+    In training the moving statistics are updated within the same step.
+    """
+    channels = [inputs.shape[-1]]
+    with tf.compat.v1.variable_scope(scope):
+        beta = slim.model_variable("beta", channels, initializer=tf.zeros_initializer())
+        gamma = slim.model_variable("gamma", channels, initializer=tf.ones_initializer(), trainable=scale)
+        statistics = [
+            slim.model_variable(name, channels, initializer=initializer, trainable=False, **_MEAN_OVER_REPLICAS)
+            for name, initializer in (("moving_mean", tf.zeros_initializer()), ("moving_variance", tf.ones_initializer()))
+        ]
+    if is_training:
+        outputs, *batch = tf.compat.v1.nn.fused_batch_norm(inputs, gamma, beta, epsilon=epsilon, is_training=True)
+        for moving, of_batch in zip(statistics, batch, strict=True):
+            moving.assign_sub((1.0 - decay) * (moving - of_batch))
+    else:
+        mean, variance = statistics
+        outputs, *_ = tf.compat.v1.nn.fused_batch_norm(
+            inputs, gamma, beta, mean=mean, variance=variance, epsilon=epsilon, is_training=False
+        )
+    return outputs if activation_fn is None else activation_fn(outputs)

@@ -1,0 +1,283 @@
+"""Checkpoints: a run's whole state, saved and resumed; weights read by name from ours and from TF-slim's.
+
+Ours are `tf.train.Checkpoint`s laid out so that names can be read in them: `model/NAME`, the averages as
+`averages/NAME/ExponentialMovingAverage` (each with TensorFlow's suffix), `manifest` (JSON: net, classes, ...).
+TF-slim's hold plain names. `StoredWeights` reads both.
+"""
+
+import json
+import pathlib
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from engine.errors import UserError
+from engine.optim import MovingAverages
+from engine.slim_net import SlimNet
+
+AVERAGE = "ExponentialMovingAverage"
+_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
+_KEEP_NEWEST, _KEEP_EVERY_HOURS = 5, 1
+
+
+class TrainState:
+    """Everything that a run needs to go on as if it had not been interrupted.
+
+    Attributes:
+        step: train steps done.
+        examples: examples consumed, which is the position in the data.
+        averages: None when the run keeps none.
+    """
+
+    def __init__(
+        self,
+        net: SlimNet,
+        trainable: dict[str, tf.Variable],
+        optimizer: tf.keras.optimizers.Optimizer,
+        averages: MovingAverages | None,
+        manifest: dict[str, Any],
+    ):
+        self.net, self.trainable, self.optimizer, self.averages = net, trainable, optimizer, averages
+        self.step = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self.examples = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self.manifest = manifest
+        optimizer.build(list(trainable.values()))
+
+    def checkpoint(self) -> tf.train.Checkpoint:
+        """The state as one object to save to and restore from."""
+        parts = {
+            "model": _tree(self.net.variables_by_name),
+            "optimizer": [slot.value for slot in self.optimizer.variables],
+            "step": self.step,
+            "examples": self.examples,
+            "manifest": tf.Variable(json.dumps(self.manifest, ensure_ascii=False), trainable=False),
+        }
+        if self.averages is not None:
+            parts["averages"] = _tree({f"{name}/{AVERAGE}": v for name, v in self.averages.averages.items()})
+        return tf.train.Checkpoint(**parts)
+
+
+def _tree(variables: dict[str, tf.Variable]) -> dict[str, Any]:
+    """{"a/b": v} -> {"a": {"b": v}}: a checkpoint would escape the slashes of a flat name."""
+    root: dict[str, Any] = {}
+    for name, variable in variables.items():
+        *scopes, last = name.split("/")
+        node = root
+        for scope in scopes:
+            node = node.setdefault(scope, {})
+        node[last] = variable
+    return root
+
+
+class Saver:
+    """Saves and restores a `TrainState` in `train_dir/model.ckpt-STEP`; keeps the 5 newest and one an hour."""
+
+    def __init__(self, state: TrainState, train_dir: str | pathlib.Path):
+        self._state, self._folder = state, pathlib.Path(train_dir)
+        self._checkpoint = state.checkpoint()
+        self._manager = tf.train.CheckpointManager(
+            self._checkpoint,
+            str(self._folder),
+            max_to_keep=_KEEP_NEWEST,
+            keep_checkpoint_every_n_hours=_KEEP_EVERY_HOURS,
+            checkpoint_name="model.ckpt",
+        )
+        self._newest: tuple[int, str] | None = None
+
+    def save(self) -> str:
+        """Writes the state as it is now, unless that is done already, and returns the checkpoint's prefix.
+
+        Raises:
+            UserError: it could not be written (disk full, no permission); earlier checkpoints are intact.
+        """
+        step = int(self._state.step)
+        if self._newest and self._newest[0] == step:
+            return self._newest[1]
+        try:
+            self._newest = step, self._manager.save(checkpoint_number=step)
+        except (tf.errors.OpError, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(f"{self._folder}: the checkpoint of step {step} could not be written ({reason})") from None
+        return self._newest[1]
+
+    def restore(self, prefix: str) -> None:
+        """Sets the state to that of the checkpoint `prefix`.
+
+        The slots of another optimizer than the one in use are left fresh.
+        """
+        stored = StoredWeights(prefix)
+        same_optimizer = stored.manifest.get("optimizer") == self._state.manifest["optimizer"]
+        try:
+            if same_optimizer:
+                self._checkpoint.restore(prefix).assert_existing_objects_matched()
+            else:
+                self._restore_without_slots(prefix)
+        except (AssertionError, ValueError, tf.errors.OpError) as error:
+            raise UserError(f"{prefix}: does not fit this run ({str(error).splitlines()[0]})") from None
+        self._newest = int(self._state.step), prefix
+
+    def _restore_without_slots(self, prefix: str) -> None:
+        parts = {name: getattr(self._checkpoint, name) for name in ("model", "step", "examples", "averages")}
+        tf.train.Checkpoint(**parts).restore(prefix).expect_partial().assert_existing_objects_matched()
+        self._state.optimizer.iterations.assign(self._state.step.read_value())
+
+
+def find(path: str | pathlib.Path) -> str:
+    """The prefix of the checkpoint that `path` means: a folder (its newest), a prefix, or an .index file.
+
+    Raises:
+        UserError: there is none; what was looked for is named.
+    """
+    path = str(path)
+    if pathlib.Path(path).is_dir():
+        if (newest := newest_in(path)) is None:
+            raise UserError(f"{path}: no checkpoint (model.ckpt-STEP.index) in this folder")
+        return newest
+    prefix = re.sub(r"\.(index|data-\d+-of-\d+)$", "", path)
+    if not (pathlib.Path(prefix + ".index").is_file() or pathlib.Path(prefix).is_file()):
+        raise UserError(f"{path}: no checkpoint there: give a folder, or a prefix PATH for which PATH.index exists")
+    return prefix
+
+
+def newest_in(folder: str | pathlib.Path) -> str | None:
+    """The prefix of the folder's newest checkpoint; None when there is none.
+
+    The highest step among the files decides, so that a folder that was moved or lost its `checkpoint` file works.
+    """
+    steps = {}
+    for index in pathlib.Path(folder).glob("*.ckpt-*.index"):
+        if found := re.fullmatch(r"(.+\.ckpt-(\d+))\.index", index.name):
+            steps[int(found[2])] = str(index.with_name(found[1]))
+    return steps[max(steps)] if steps else None
+
+
+class StoredWeights:
+    """The weights in a checkpoint, by name.
+
+    Attributes:
+        prefix: the checkpoint.
+        manifest: what our checkpoints say about themselves; {} in a foreign one.
+        shapes: name -> shape, under the names of TF-slim; the averages as NAME/ExponentialMovingAverage.
+    """
+
+    def __init__(self, prefix: str):
+        self.prefix = prefix
+        try:
+            self._reader = tf.train.load_checkpoint(prefix)
+        except (tf.errors.OpError, ValueError) as error:
+            raise UserError(f"{prefix}: not a readable checkpoint ({str(error).splitlines()[0]})") from None
+        stored = self._reader.get_variable_to_shape_map()
+        self._keys = {_name_of(key): key for key in stored if _name_of(key)}
+        self.shapes = {name: tuple(stored[key]) for name, key in self._keys.items()}
+        self.manifest: dict[str, Any] = {}
+        if "manifest" + _SUFFIX in stored:
+            self.manifest = json.loads(self._get("manifest" + _SUFFIX))
+
+    def read(self, name: str) -> np.ndarray:
+        """The value of a variable. Raises `UserError` when the file is damaged."""
+        return self._get(self._keys[name])
+
+    def _get(self, key: str) -> Any:
+        try:
+            return self._reader.get_tensor(key)
+        except (tf.errors.OpError, IndexError) as error:
+            raise UserError(f"{self.prefix}: damaged, {key} cannot be read ({str(error).splitlines()[0]})") from None
+
+
+def _name_of(key: str) -> str | None:
+    """model/a/b/.ATTRIBUTES/VARIABLE_VALUE -> a/b; a foreign checkpoint's key is the name; None: no weight."""
+    if not key.endswith(_SUFFIX):
+        return None if key == "_CHECKPOINTABLE_OBJECT_GRAPH" else key
+    part, _, name = key.removesuffix(_SUFFIX).partition("/")
+    return name if part in ("model", "averages") else None
+
+
+def load_weights(net: SlimNet, stored: StoredWeights) -> None:
+    """Fills every variable of `net` from a checkpoint of the same net: the averages where it holds them.
+
+    Raises:
+        UserError: a variable is missing or has another shape.
+    """
+    for name, variable in net.variables_by_name.items():
+        source = f"{name}/{AVERAGE}" if f"{name}/{AVERAGE}" in stored.shapes else name
+        if source not in stored.shapes:
+            raise UserError(f"{stored.prefix}: holds no {name}; is it a checkpoint of {net.scope}?")
+        if stored.shapes[source] != tuple(variable.shape):
+            raise UserError(f"{stored.prefix}: {name} is {stored.shapes[source]} there, {tuple(variable.shape)} here")
+        variable.assign(stored.read(source))
+
+
+class Match(NamedTuple):
+    """What becomes of one variable in a warm start."""
+
+    name: str
+    outcome: str  # restored, excluded, missing, or wrong shape
+    note: str = ""
+
+
+def warm_start(
+    net: SlimNet,
+    stored: StoredWeights,
+    *,
+    model_scope: str | None = None,
+    exclude_scopes: Sequence[str] = (),
+    ignore_missing: bool = False,
+) -> list[Match]:
+    """Takes over weights from another checkpoint and returns what became of every variable of `net`.
+
+    Args:
+        model_scope: the net's scope inside the checkpoint, when it differs from the net's own.
+        exclude_scopes: prefixes of variables that keep their initial values.
+        ignore_missing: variables that the checkpoint lacks keep their initial values instead of being an error.
+
+    Raises:
+        UserError: a variable is missing or has another shape, or nothing at all fits; nothing was changed.
+    """
+    matches = [_match(net, stored, name, model_scope or net.scope, exclude_scopes) for name in net.variables_by_name]
+    _refuse_bad(stored, matches, ignore_missing)
+    for match in matches:
+        if match.outcome == "restored":
+            net.variables_by_name[match.name].assign(stored.read(match.note))
+    return matches
+
+
+def _match(net: SlimNet, stored: StoredWeights, name: str, model_scope: str, exclude: Sequence[str]) -> Match:
+    if in_scopes(name, exclude):
+        return Match(name, "excluded")
+    source = model_scope + name.removeprefix(net.scope)
+    if source not in stored.shapes:
+        return Match(name, "missing", source)
+    here, there = tuple(net.variables_by_name[name].shape), stored.shapes[source]
+    if here != there:
+        return Match(name, "wrong shape", f"{there} in the checkpoint, {here} here")
+    return Match(name, "restored", source)
+
+
+def _refuse_bad(stored: StoredWeights, matches: Sequence[Match], ignore_missing: bool) -> None:
+    wrong = [match for match in matches if match.outcome == "wrong shape"]
+    missing = [match for match in matches if match.outcome == "missing"]
+    advice = "leave them out with --checkpoint_exclude_scopes"
+    if wrong:
+        listed = "; ".join(f"{match.name}: {match.note}" for match in wrong)
+        raise UserError(f"{stored.prefix}: {len(wrong)} variables have another shape ({listed}); {advice}")
+    if not any(match.outcome == "restored" for match in matches):
+        raise UserError(f"{stored.prefix}: nothing in it fits this net; see --checkpoint_model_scope")
+    if missing and not ignore_missing:
+        listed = ", ".join(match.note for match in missing)
+        raise UserError(f"{stored.prefix}: lacks {listed}; {advice} or pass --ignore_missing_vars")
+
+
+def in_scopes(name: str, scopes: Sequence[str]) -> bool:
+    """Whether a variable lies in one of the scopes: "net/conv1" covers net/conv1/weights, but not net/conv10."""
+    return any(name == scope or name.startswith(scope.rstrip("/") + "/") for scope in scopes)
+
+
+def select_trainable(net: SlimNet, scopes: Sequence[str]) -> dict[str, tf.Variable]:
+    """The variables to train: all, or those in `scopes`. Raises `UserError` for a scope without variables."""
+    for scope in scopes:
+        if not any(in_scopes(name, [scope]) for name in net.trainable_by_name):
+            raise UserError(f"--trainable_scopes={scope}: no variable of {net.scope} lies there")
+    return {name: v for name, v in net.trainable_by_name.items() if not scopes or in_scopes(name, scopes)}

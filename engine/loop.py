@@ -1,0 +1,211 @@
+"""The train step, compiled as one function, and the loop around it: log, save, summarise, stop."""
+
+import math
+import pathlib
+import signal
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from engine import optim
+from engine.checkpoints import Saver, TrainState
+from engine.errors import UserError
+from engine.run_log import RunLog, say
+
+Batch = dict[str, tf.Tensor]
+
+
+def make_train_step(
+    state: TrainState,
+    losses: Callable[[Batch], dict[str, tf.Tensor]],
+    *,
+    weight_decay: float,
+    bias_learning_rate_factor: float,
+    clip_gradient_norm: float | None,
+    xla: bool,
+) -> Callable[[Batch], dict[str, tf.Tensor]]:
+    """One step of training as one compiled function: batch -> scalars to log.
+
+    Args:
+        losses: batch -> the terms of the loss, scalars; their sum is minimised.
+        xla: compile it as one XLA program; needs static shapes.
+
+    Returns:
+        A function whose result holds the terms, "loss", "gradient_norm" (of the loss, before clipping and
+        weight decay) and "learning_rate" (the one used).
+    """
+    variables = list(state.trainable.values())
+
+    @tf.function(jit_compile=xla)
+    def train_step(batch: Batch) -> dict[str, tf.Tensor]:
+        # Only what is trained is watched: no gradient is computed for frozen layers below it.
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            terms = losses(batch)
+            loss = tf.add_n(list(terms.values()))
+        gradients = tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        gradients, norm = optim.regularised_gradients(
+            gradients,
+            state.trainable,
+            weight_decay=weight_decay,
+            bias_learning_rate_factor=bias_learning_rate_factor,
+            clip_gradient_norm=clip_gradient_norm,
+        )
+        rate = tf.cast(state.optimizer.learning_rate, tf.float32)
+        state.optimizer.apply(gradients, variables)
+        state.step.assign_add(1)
+        state.examples.assign_add(len(next(iter(batch.values()))))
+        if state.averages is not None:
+            state.averages.update(state.step)
+        return {"loss": loss, **terms, "gradient_norm": norm, "learning_rate": rate}
+
+    return train_step
+
+
+def train(
+    train_step: Callable[[Batch], dict[str, tf.Tensor]],
+    batches: Iterable[Batch],
+    state: TrainState,
+    saver: Saver,
+    run_log: RunLog,
+    summarise: Callable[[Batch, int], None],
+    *,
+    max_steps: int,
+    log_every_n_steps: int,
+    save_interval_secs: float,
+    save_summaries_secs: float,
+) -> None:
+    """Steps until `max_steps`, a signal to stop, or a loss that is not finite; the last state is saved.
+
+    Raises:
+        UserError: the loss or its gradient stopped being finite (the batch is saved beside the checkpoints, which
+            stay as they are), the memory did not suffice, or the input could not be read.
+    """
+    if int(state.step) >= max_steps:
+        say(f"nothing to do: {run_log.folder} is at step {int(state.step)}, and --max_number_of_steps={max_steps}")
+        return
+    clock = _Clock(save_interval_secs, save_summaries_secs)
+    batch_iterator = iter(batches)
+    saver.save()
+    with _StopRequest() as stop:
+        while int(state.step) < max_steps and not stop.requested:
+            batch = _next_batch(batch_iterator)
+            scalars = _run_step(train_step, batch)
+            step = int(state.step)
+            _refuse_non_finite(scalars, batch, step, run_log.folder)
+            clock.stepped(len(batch["example"]))
+            if step % log_every_n_steps == 0 or step == max_steps:
+                say(clock.line(step, scalars["loss"], max_steps))
+                run_log.scalars(step, scalars)
+            elif clock.compiled_only():
+                clock.restart()
+            if clock.summaries_due() or step == max_steps:
+                summarise(batch, step)
+                run_log.flush()
+            if clock.save_due():
+                saver.save()
+    prefix = saver.save()
+    if stop.requested:
+        say(f"stopped by {stop.requested} after step {int(state.step)}; the same command goes on from {prefix}")
+
+
+def _next_batch(batches: Any) -> Batch:
+    try:
+        return next(batches)
+    except tf.errors.OpError as error:
+        raise UserError(reason_in(error)) from None
+
+
+def reason_in(error: tf.errors.OpError) -> str:
+    """What a Python function inside a tf.data pipeline said when it failed; else TensorFlow's first line."""
+    lines = error.message.splitlines()
+    raised = [line.partition("UserError: ")[2] for line in lines if "UserError: " in line]
+    return raised[-1] if raised else lines[0]
+
+
+def _run_step(train_step: Callable, batch: Batch) -> dict[str, float]:
+    try:
+        return {name: float(value) for name, value in train_step(batch).items()}
+    except tf.errors.ResourceExhaustedError as error:
+        pictures = len(batch["example"])
+        raise UserError(f"out of memory at --batch_size={pictures}: take a smaller one ({error.message[:100]})") from None
+
+
+def _refuse_non_finite(scalars: dict[str, float], batch: Batch, step: int, folder: pathlib.Path) -> None:
+    if math.isfinite(scalars["loss"]) and math.isfinite(scalars["gradient_norm"]):
+        return
+    path = folder / f"non_finite_step_{step}.npz"
+    np.savez_compressed(path, **{name: value.numpy() for name, value in batch.items()})
+    values = ", ".join(f"{name} = {value:g}" for name, value in scalars.items())
+    raise UserError(f"step {step}: the loss is not finite ({values}); its batch is in {path}; try a lower --learning_rate")
+
+
+class _Clock:
+    """What is due when, and how fast the steps go."""
+
+    def __init__(self, save_secs: float, summaries_secs: float):
+        self._save_secs, self._summaries_secs = save_secs, summaries_secs
+        self._saved = self._since = time.monotonic()
+        self._summarised = -math.inf
+        self._steps = self._examples = 0
+        self._compiling = True
+
+    def stepped(self, examples: int) -> None:
+        self._steps += 1
+        self._examples += examples
+        if self._compiling:
+            say(f"first step done in {time.monotonic() - self._since:.1f} s, most of it compiling")
+
+    def line(self, step: int, loss: float, max_steps: int) -> str:
+        """`step N, loss = L (X examples/sec; Y sec/batch), ETA h:mm:ss`, over the steps since the last line."""
+        elapsed = time.monotonic() - self._since
+        seconds, rate = elapsed / self._steps, self._examples / elapsed
+        left = int(seconds * (max_steps - step))
+        eta = f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
+        self.restart()
+        return f"step {step}, loss = {loss:.4f} ({rate:.1f} examples/sec; {seconds:.3f} sec/batch), ETA {eta}"
+
+    def restart(self) -> None:
+        """Begins another interval to measure: after a line, and after the step that compiled."""
+        self._since, self._steps, self._examples, self._compiling = time.monotonic(), 0, 0, False
+
+    def compiled_only(self) -> bool:
+        """Whether the only step so far is the one that compiled, which would spoil the rate of the first line."""
+        return self._compiling and self._steps == 1
+
+    def summaries_due(self) -> bool:
+        if due := time.monotonic() - self._summarised >= self._summaries_secs:
+            self._summarised = time.monotonic()
+        return due
+
+    def save_due(self) -> bool:
+        if due := time.monotonic() - self._saved >= self._save_secs:
+            self._saved = time.monotonic()
+        return due
+
+
+class _StopRequest:
+    """While entered, SIGTERM and Ctrl-C only ask to stop; a second Ctrl-C interrupts at once.
+
+    Attributes:
+        requested: the signal's name; empty when none has come.
+    """
+
+    def __init__(self) -> None:
+        self.requested = ""
+
+    def __enter__(self) -> "_StopRequest":
+        self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGTERM, signal.SIGINT)}
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _ask(self, number: int, _frame: Any) -> None:
+        if self.requested and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.requested = signal.Signals(number).name

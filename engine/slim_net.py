@@ -1,0 +1,58 @@
+"""A TF-slim function as a `tf.Module`: the one place that knows TensorFlow 1's way of making variables.
+
+A slim function makes its variables by name while it is being traced. `tf.compat.v1.make_template` lets every
+later trace find the same ones; calling a template eagerly can return symbolic tensors, so a net is built and
+called inside `tf.function` only.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+# TF-slim calls TensorFlow's own legacy layers, which warn about that at every trace.
+warnings.filterwarnings("ignore", message=r"`layer\.(apply|updates)`")
+
+# The graph collection into which the nets put the activations that are worth a histogram in TensorBoard.
+ACTIVATIONS = "activations"
+
+
+class SlimNet(tf.Module):
+    """A slim function with its variables.
+
+    Args:
+        scope: first part of every variable's name, such as "ssd_300_vgg".
+        function: `function(images, is_training)` -> any structure of tensors.
+        image_shape: (height, width, channels) of the pictures it takes.
+
+    Attributes:
+        scope: as given.
+        variables_by_name: all variables, "scope/conv1/weights" -> variable, in the order of their names.
+        trainable_by_name: those that are trained.
+    """
+
+    def __init__(self, scope: str, function: Callable[..., Any], image_shape: Sequence[int]):
+        super().__init__()
+        self.scope = scope
+        self._template = tf.compat.v1.make_template(scope, function, create_scope_now_=True)
+        pictures = tf.TensorSpec([1, *image_shape], tf.float32)
+        tf.function(lambda images: self._template(images, is_training=False)).get_concrete_function(pictures)
+        # A second net of the same name in one process gets a scope with a suffix; our names never show it.
+        made = len(self._template.variable_scope.name)
+        names = {f"{scope}{v.name[made:].split(':')[0]}": v for v in self._template.variables}
+        self.variables_by_name = dict(sorted(names.items()))
+        self.trainable_by_name = {name: v for name, v in self.variables_by_name.items() if v.trainable}
+
+    def __call__(self, images: tf.Tensor, *, is_training: bool) -> Any:
+        """images [B, H, W, C] float32 -> what the slim function returns; inside a `tf.function` only."""
+        if tf.executing_eagerly():
+            raise RuntimeError("a SlimNet is called inside tf.function only")
+        return self._template(images, is_training=is_training)
+
+    def activations(self, images: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The layers' outputs that the net put into the collection `ACTIVATIONS`, by layer name."""
+        before = len(tf.compat.v1.get_collection(ACTIVATIONS))
+        self(images, is_training=False)
+        outputs = tf.compat.v1.get_collection(ACTIVATIONS)[before:]
+        return {"/".join(output.op.name.split("/")[1:-1]): output for output in outputs}

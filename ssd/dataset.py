@@ -1,0 +1,170 @@
+"""The data set in the TFRecord files: which files, which classes, and what a record says."""
+
+import json
+import pathlib
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from engine import images, record_reader
+from engine.errors import UserError
+from engine.record_reader import RecordFiles
+
+# Names that scripts of other pipelines use for sets whose files are called differently.
+_FILE_NAMES = {"pascalvoc_2007": "voc_2007", "pascalvoc_2012": "voc_2012"}
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split of a data set.
+
+    Attributes:
+        name: the data set's, as in its files' names.
+        records: its examples.
+        class_names: names of the labels 1, 2, ...; empty when nothing beside the records tells them.
+    """
+
+    name: str
+    split: str
+    records: RecordFiles
+    class_names: tuple[str, ...]
+
+    def num_classes(self, asked: int | None) -> int:
+        """The number of classes, background included: `asked` by flag, or as the data set says."""
+        known = len(self.class_names) + 1 if self.class_names else None
+        if asked is None and known is None:
+            raise UserError(f"--num_classes must be given: neither {self.name}.json nor labels.txt says the classes")
+        if asked is not None and known is not None and asked < known:
+            raise UserError(f"--num_classes={asked}: {self.name} has {known - 1} classes, which makes {known} with background")
+        return asked or known
+
+    def parse(self, number: int, *, num_classes: int, labels_offset: int = 0) -> "Record":
+        """Record `number`; see `parse_record`."""
+        return parse_record(self.records.read(number), number=number, num_classes=num_classes, labels_offset=labels_offset)
+
+
+def open_split(dataset_dir: str, dataset_name: str, split: str) -> Split:
+    """Finds the files of a split and the names of its classes.
+
+    Raises:
+        UserError: there are no such files, or no records in them; what was looked for and what is there is named.
+    """
+    folder = pathlib.Path(dataset_dir)
+    if not folder.is_dir():
+        raise UserError(f"--dataset_dir={dataset_dir}: no such folder")
+    name = _FILE_NAMES.get(dataset_name, dataset_name) or _only_name(folder)
+    records = RecordFiles(record_reader.find_shards(folder, name, split))
+    if not len(records):
+        raise UserError(f"--dataset_split_name={split}: the files {name}_{split}_*.tfrecord in {folder} hold no record")
+    return Split(name, split, records, _class_names(folder, name))
+
+
+def _only_name(folder: pathlib.Path) -> str:
+    names = sorted(path.stem for path in folder.glob("*.json") if _manifest(path))
+    if len(names) != 1:
+        listed = ", ".join(names) or "none"
+        raise UserError(f"--dataset_name must be given: {folder} holds {len(names)} data sets ({listed})")
+    return names[0]
+
+
+def _manifest(path: pathlib.Path) -> dict | None:
+    """What the converter wrote beside the records; None for another JSON file."""
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return manifest if isinstance(manifest, dict) and "class_names" in manifest else None
+
+
+def _class_names(folder: pathlib.Path, name: str) -> tuple[str, ...]:
+    if manifest := _manifest(folder / f"{name}.json"):
+        return tuple(manifest["class_names"])
+    labels = folder / "labels.txt"
+    return _names_in(labels) if labels.is_file() else ()
+
+
+def _names_in(labels: pathlib.Path) -> tuple[str, ...]:
+    """Reads `id:name` lines; id 0, where a file has it, is the background."""
+    names = {}
+    for line in labels.read_text(encoding="utf-8-sig").splitlines():
+        if not line.strip():
+            continue
+        label, _, name = line.partition(":")
+        if not label.strip().isdigit() or not name.strip():
+            raise UserError(f"{labels}: {line!r} is not of the form id:name")
+        names[int(label)] = name.strip()
+    names.pop(0, None)
+    if sorted(names) != list(range(1, len(names) + 1)):
+        raise UserError(f"{labels}: the ids are {sorted(names)}, not 1, 2, ... without gaps")
+    return tuple(names[label] for label in sorted(names))
+
+
+class Record(NamedTuple):
+    """What a record says.
+
+    Attributes:
+        filename: the picture's name; the record's number where it has none.
+        encoded: the picture as stored.
+        boxes: [N, 4] float32 (ymin, xmin, ymax, xmax) in [0, 1].
+        labels: [N] int64, 1 to C - 1.
+        difficult: [N] bool.
+        height, width: of the picture, in pixels.
+    """
+
+    filename: str
+    encoded: bytes
+    boxes: np.ndarray
+    labels: np.ndarray
+    difficult: np.ndarray
+    height: int
+    width: int
+
+
+def parse_record(record: bytes, *, number: int, num_classes: int, labels_offset: int = 0) -> Record:
+    """A serialized tf.train.Example as a `Record`.
+
+    Needed are image/encoded and, for objects, image/object/bbox/{ymin,xmin,ymax,xmax,label}. Without `difficult`
+    no object is; without a size it is the decoded picture's.
+
+    Raises:
+        UserError: the record, by name, lacks something, or holds a label that `num_classes` has no place for.
+    """
+    try:
+        features = tf.train.Example.FromString(record).features.feature
+    except Exception as error:  # protobuf's own exception class differs between its implementations
+        raise UserError(f"record {number}: not a tf.train.Example ({error})") from None
+    filename = _bytes(features, "image/filename").decode("utf-8", "replace") or f"record {number}"
+    encoded = _bytes(features, "image/encoded")
+    if not encoded:
+        raise UserError(f"{filename}: its record lacks image/encoded")
+    boxes, labels, difficult = _objects(features, filename)
+    labels = labels - labels_offset
+    if labels.size and not (labels.min() >= 1 and labels.max() < num_classes):
+        wrong = labels.max() if labels.max() >= num_classes else labels.min()
+        raise UserError(f"{filename}: label {wrong} is not within 1 to {num_classes - 1} (--num_classes={num_classes})")
+    height, width = (_ints(features, f"image/{side}") for side in ("height", "width"))
+    size = (int(height[0]), int(width[0])) if height.size and width.size else images.decode(encoded).shape[:2]
+    return Record(filename, encoded, boxes, labels, difficult, *size)
+
+
+def _objects(features: dict, filename: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    key = "image/object/bbox/"
+    sides = [np.array(features[key + side].float_list.value, np.float32) for side in ("ymin", "xmin", "ymax", "xmax")]
+    labels = _ints(features, key + "label")
+    difficult = _ints(features, key + "difficult")
+    if difficult.size == 0:
+        difficult = np.zeros_like(labels)
+    if {len(side) for side in sides} | {len(difficult)} != {len(labels)}:
+        raise UserError(f"{filename}: the lists of boxes, labels and difficult in its record differ in length")
+    return np.stack(sides, axis=1), labels, difficult.astype(bool)
+
+
+def _bytes(features: dict, key: str) -> bytes:
+    values = features[key].bytes_list.value
+    return values[0] if values else b""
+
+
+def _ints(features: dict, key: str) -> np.ndarray:
+    return np.array(features[key].int64_list.value, np.int64)

@@ -1,0 +1,79 @@
+"""A trained net as a function from pictures to detections."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from engine import checkpoints
+from engine.checkpoints import StoredWeights
+from engine.errors import UserError
+from ssd import nets, postprocess
+from ssd.anchors import make_anchors
+
+
+class Detector:
+    """The net of a checkpoint with its anchors and class names.
+
+    Args:
+        checkpoint_path: folder (its newest checkpoint) or prefix.
+        model_name, num_classes, anchor_set: what a checkpoint of ours says itself; needed for a foreign one.
+        score_threshold, nms_threshold, top_k, keep_top_k: see `ssd.postprocess.detect`.
+
+    Attributes:
+        image_size: height and width of the pictures it takes.
+        class_names: of the labels 1, 2, ...
+
+    Raises:
+        UserError: no checkpoint there, one of another net than asked for, or one that does not tell its net.
+    """
+
+    def __init__(
+        self,
+        checkpoint_path: str,
+        *,
+        model_name: str | None = None,
+        num_classes: int | None = None,
+        anchor_set: str | None = None,
+        score_threshold: float,
+        nms_threshold: float,
+        top_k: int,
+        keep_top_k: int,
+    ):
+        stored = StoredWeights(checkpoints.find(checkpoint_path))
+        self.model_name = _told(stored, "model_name", model_name)
+        self.num_classes = _told(stored, "num_classes", num_classes)
+        self.checkpoint = stored.prefix
+        self.image_size = nets.find(self.model_name).image_size
+        self.class_names = _class_names(stored, self.num_classes)
+        self._anchors = make_anchors(nets.anchor_spec(self.model_name, _told(stored, "anchor_set", anchor_set)))
+        self._thresholds = {
+            "score_threshold": score_threshold,
+            "nms_threshold": nms_threshold,
+            "top_k": top_k,
+            "keep_top_k": keep_top_k,
+        }
+        self._net = nets.make_net(self.model_name, self.num_classes)
+        checkpoints.load_weights(self._net, stored)
+        self.detect = tf.function(
+            self._detect, input_signature=[tf.TensorSpec([None, self.image_size, self.image_size, 3], tf.uint8)]
+        )
+
+    def _detect(self, images: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """images [B, S, S, 3] uint8 RGB -> boxes [B, K, 4], scores [B, K], labels [B, K], count [B]."""
+        class_logits, box_offsets = self._net(nets.normalise(images, self.model_name), is_training=False)
+        return postprocess.detect(class_logits, box_offsets, self._anchors, **self._thresholds)
+
+
+def _told(stored: StoredWeights, key: str, asked: str | int | None) -> str | int:
+    """What the checkpoint says of itself, or, where it says nothing, what the flag says."""
+    said = stored.manifest.get(key)
+    if said is None and asked is None:
+        raise UserError(f"--{key} must be given: {stored.prefix} does not say it")
+    if said is not None and asked not in (None, said):
+        raise UserError(f"--{key}={asked}: {stored.prefix} was trained with {said}")
+    return asked if said is None else said
+
+
+def _class_names(stored: StoredWeights, num_classes: int) -> Sequence[str]:
+    names = list(stored.manifest.get("class_names", ()))
+    return names + [f"class {label}" for label in range(len(names) + 1, num_classes)]

@@ -1,0 +1,123 @@
+"""Evaluates a trained SSD on a split: VOC and COCO average precision of each class, as a table and as JSON.
+
+    python -m ssd.evaluate --checkpoint_path=RUN --dataset_dir=DATA --dataset_split_name=test --eval_dir=RUN/eval
+
+The table goes to stdout, the numbers to eval_dir/metrics.json.
+"""
+
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+
+import numpy as np
+from tqdm import tqdm
+
+from engine import devices, flags, images
+from engine.files import write_json
+from engine.flags import flag
+from engine.run_log import say
+from ssd import dataset, input_pipeline, nets, report
+from ssd.dataset import Record, Split
+from ssd.detector import Detector
+from ssd.draw import contact_sheet, draw_boxes
+
+# Average precision needs the many weak detections; a picture is readable without them.
+_DRAWN_ABOVE = 0.3
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    checkpoint_path: str = flag("", "checkpoint: a folder (its newest one) or a prefix", required=True)
+    dataset_dir: str = flag("", "folder with the TFRecord files", required=True)
+    dataset_name: str = flag("", "name of the data set in that folder (default: the only one there)")
+    dataset_split_name: str = flag("test", "split to evaluate on")
+    labels_offset: int = flag(0, "subtracted from every label in the records")
+    eval_dir: str = flag("", "folder for metrics.json (default: eval_SPLIT beside the checkpoint)")
+    model_name: str | None = flag(None, "the net, for a checkpoint that does not say", choices=tuple(nets.NETS))
+    num_classes: int | None = flag(None, "classes, background included, for a checkpoint that does not say", minimum=2)
+    anchor_set: str | None = flag(None, "anchors, for a checkpoint that does not say", choices=("voc", "coco"))
+    pictures: int = flag(20, "pictures to write, with true boxes on the left and found ones on the right", minimum=0)
+    batch_size: int = flag(8, "pictures at a time; the numbers do not depend on it", minimum=1)
+    num_preprocessing_threads: int = flag(4, "pictures decoded at the same time", minimum=1)
+    score_threshold: float = flag(0.01, "detections must score more", minimum=0, maximum=1)
+    nms_threshold: float = flag(0.45, "of two boxes of a class with a greater IoU the weaker goes", minimum=0, maximum=1)
+    top_k: int = flag(400, "candidates of each class", minimum=1)
+    keep_top_k: int = flag(200, "detections of a picture", minimum=1)
+    gpu_memory_fraction: float | None = flag(None, "cap on each GPU's memory (default: grows as needed)", above=0, maximum=1)
+
+
+def main(config: Config) -> None:
+    devices.prepare(seed=0, gpu_memory_fraction=config.gpu_memory_fraction)
+    split = dataset.open_split(config.dataset_dir, config.dataset_name, config.dataset_split_name)
+    settings = {name: getattr(config, name) for name in ("score_threshold", "nms_threshold", "top_k", "keep_top_k")}
+    detector = Detector(
+        config.checkpoint_path,
+        model_name=config.model_name,
+        num_classes=config.num_classes,
+        anchor_set=config.anchor_set,
+        **settings,
+    )
+    eval_dir = pathlib.Path(config.eval_dir or pathlib.Path(detector.checkpoint).parent / f"eval_{split.split}")
+    say(f"evaluating {detector.checkpoint} on {split.name} {split.split}: {len(split.records)} pictures")
+    results = run(detector, split, config, eval_dir / "pictures")
+    metrics = report.compute_metrics(results, detector.class_names)
+    print(report.format_table(metrics, settings))
+    write_json(eval_dir / "metrics.json", metrics)
+    print(f"numbers and pictures are in {eval_dir}")
+    area, eleven_point = (_shown(metrics["mAP"][kind]) for kind in ("voc2012", "voc2007"))
+    print(f"mAP@0.5 = {area} (VOC 2012 area), {eleven_point} (VOC 2007 11-point)")
+
+
+def run(detector: Detector, split: Split, config: Config, picture_dir: pathlib.Path) -> report.Results:
+    """Detects on every example of the split, each once, and draws the first of them."""
+    batches = input_pipeline.evaluation_batches(
+        split.records,
+        image_size=detector.image_size,
+        batch_size=config.batch_size,
+        num_preprocessing_threads=config.num_preprocessing_threads,
+    )
+    results = report.Results()
+    with tqdm(total=len(split.records), unit="picture", desc="evaluating") as progress:
+        for batch in batches:
+            found = [tensor.numpy() for tensor in detector.detect(batch["image"])]
+            for number, *detections in zip(batch["example"].numpy(), *found, strict=True):
+                if number < 0:
+                    continue
+                truth = split.parse(int(number), num_classes=detector.num_classes, labels_offset=config.labels_offset)
+                boxes, scores, labels = _without_padding(*detections)
+                _add(results, truth, boxes, scores, labels)
+                if number < config.pictures:
+                    drawn = _draw(truth, boxes, scores, labels, detector.class_names)
+                    images.write_jpeg(picture_dir / f"{pathlib.Path(truth.filename).stem}.jpg", drawn)
+                progress.update()
+    return results
+
+
+def _without_padding(boxes: np.ndarray, scores: np.ndarray, labels: np.ndarray, count: int) -> tuple[np.ndarray, ...]:
+    return boxes[:count], scores[:count], labels[:count]
+
+
+def _add(results: report.Results, truth: Record, boxes: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> None:
+    to_pixels = np.array([truth.height, truth.width, truth.height, truth.width], np.float32)
+    results.add(
+        boxes=boxes * to_pixels,
+        scores=scores,
+        labels=labels,
+        true_boxes=truth.boxes * to_pixels,
+        true_labels=truth.labels,
+        difficult=truth.difficult,
+    )
+
+
+def _draw(truth: Record, boxes: np.ndarray, scores: np.ndarray, labels: np.ndarray, class_names: Sequence[str]) -> np.ndarray:
+    image, shown = images.decode(truth.encoded), scores > _DRAWN_ABOVE
+    true = draw_boxes(image, truth.boxes, truth.labels, class_names)
+    return contact_sheet([true, draw_boxes(image, boxes[shown], labels[shown], class_names, scores[shown])], columns=2)
+
+
+def _shown(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.2f}"
+
+
+if __name__ == "__main__":
+    flags.run(Config, main)

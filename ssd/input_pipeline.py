@@ -1,0 +1,107 @@
+"""From records to batches of static shape: shuffled, augmented and encoded to train on; in order, once, to evaluate on."""
+
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from engine import images, record_reader
+from engine.errors import UserError
+from engine.record_reader import RecordFiles
+from ssd import encoding, preprocessing
+from ssd.dataset import parse_record
+
+
+def training_batches(
+    records: RecordFiles,
+    anchors: np.ndarray,
+    *,
+    image_size: int,
+    batch_size: int,
+    num_classes: int,
+    recipe: str,
+    matching: str,
+    match_threshold: float,
+    seed: int,
+    start: int = 0,
+    labels_offset: int = 0,
+    num_readers: int = 4,
+    num_preprocessing_threads: int = 4,
+) -> tf.data.Dataset:
+    """Batches without end, from the `start`-th example on.
+
+    The order of the examples and their augmentation depend on the seed alone, not on the number of threads, and a
+    batch may reach into the next epoch: no example is dropped.
+
+    Returns:
+        {"image" [B, S, S, 3] RGB 0-255, "target_labels" [B, A] int64, "target_offsets" [B, A, 4],
+        "target_ious" [B, A], "example" [B] int64, the number of the record}.
+    """
+
+    def read_and_augment(epoch: int, example: int, record: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        parsed = parse_record(record, number=example, num_classes=num_classes, labels_offset=labels_offset)
+        sample = {"image": _decode(parsed.encoded, parsed.filename), "boxes": parsed.boxes, "labels": parsed.labels}
+        sample = preprocessing.augment_numpy(sample, recipe, image_size, seed=seed, epoch=epoch, example=example)
+        return sample["image"], sample["boxes"], sample["labels"]
+
+    def to_example(epoch: tf.Tensor, example: tf.Tensor, record: tf.Tensor) -> dict[str, tf.Tensor]:
+        image, boxes, labels = _in_python(read_and_augment, [epoch, example, record], (tf.uint8, tf.float32, tf.int64))
+        boxes, labels = tf.ensure_shape(boxes, [None, 4]), tf.ensure_shape(labels, [None])
+        target_labels, target_offsets, target_ious = encoding.encode(
+            boxes, labels, anchors, matching=matching, match_threshold=match_threshold
+        )
+        return {
+            "image": tf.ensure_shape(image, [image_size, image_size, 3]),
+            "target_labels": target_labels,
+            "target_offsets": target_offsets,
+            "target_ious": target_ious,
+            "example": example,
+        }
+
+    examples = record_reader.shuffled_examples(len(records), seed=seed, start=start)
+    examples = record_reader.read_records(examples, records.read, num_parallel_reads=num_readers)
+    examples = examples.map(to_example, num_parallel_calls=num_preprocessing_threads, deterministic=True)
+    return examples.batch(batch_size, drop_remainder=True).prefetch(2)
+
+
+def evaluation_batches(
+    records: RecordFiles, *, image_size: int, batch_size: int, num_preprocessing_threads: int = 4
+) -> tf.data.Dataset:
+    """Every example once, in order.
+
+    Returns:
+        {"image" [B, S, S, 3] uint8, "example" [B] int64}; the last batch is filled up with black pictures of
+        number -1, so that every batch has the same shape.
+    """
+
+    def read_and_resize(example: int) -> np.ndarray:
+        if example < 0:
+            return np.zeros([image_size, image_size, 3], np.uint8)
+        parsed = parse_record(records.read(example), number=example, num_classes=np.iinfo(np.int64).max)
+        return preprocessing.resize_for_evaluation(_decode(parsed.encoded, parsed.filename), image_size)
+
+    def to_example(example: tf.Tensor) -> dict[str, tf.Tensor]:
+        image = _in_python(read_and_resize, [example], tf.uint8)
+        return {"image": tf.ensure_shape(image, [image_size, image_size, 3]), "example": example}
+
+    filled = -(-len(records) // batch_size) * batch_size
+    numbers = np.where(np.arange(filled) < len(records), np.arange(filled), -1).astype(np.int64)
+    examples = tf.data.Dataset.from_tensor_slices(numbers)
+    examples = examples.map(to_example, num_parallel_calls=num_preprocessing_threads, deterministic=True)
+    return examples.batch(batch_size, drop_remainder=True).prefetch(2)
+
+
+def _in_python(function: Callable, inputs: list[tf.Tensor], dtypes: object) -> object:
+    """`function` on plain Python numbers and bytes, as one step of the pipeline."""
+
+    def on_arrays(*arrays: object) -> object:
+        return function(*(array if isinstance(array, bytes) else int(array) for array in arrays))
+
+    return tf.numpy_function(on_arrays, inputs, dtypes, stateful=False)
+
+
+def _decode(encoded: bytes, filename: str) -> np.ndarray:
+    try:
+        return images.decode(encoded)
+    except UserError as error:
+        raise UserError(f"{filename}: {error}") from None

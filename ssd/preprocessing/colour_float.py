@@ -1,0 +1,63 @@
+"""Colour ops on float32 images in 0..1, with the meaning of `tf.image.adjust_*`.
+
+Between the ops values may leave 0..1, as they may in TensorFlow; the saturation and hue formulas hold there too.
+"""
+
+import cv2
+import numpy as np
+
+from ssd.preprocessing.ops import Sample
+
+
+def to_unit_range(sample: Sample, rng: np.random.Generator) -> Sample:
+    """uint8 0-255 to float32 0..1."""
+    return sample | {"image": sample["image"] * np.float32(1 / 255)}
+
+
+def to_uint8(sample: Sample, rng: np.random.Generator) -> Sample:
+    """Float 0..1 to the nearest level of uint8 0-255; what lies outside is clipped."""
+    return sample | {"image": np.rint(np.clip(sample["image"], 0, 1) * 255).astype(np.uint8)}
+
+
+def jitter_brightness(sample: Sample, rng: np.random.Generator, *, max_delta: float) -> Sample:
+    """Adds U(-max_delta, max_delta)."""
+    return sample | {"image": sample["image"] + np.float32(rng.uniform(-max_delta, max_delta))}
+
+
+def jitter_contrast(sample: Sample, rng: np.random.Generator, *, low: float, high: float) -> Sample:
+    """Multiplies each channel's distance from its mean by U(low, high)."""
+    factor = np.float32(rng.uniform(low, high))
+    means = np.array(cv2.mean(sample["image"])[:3], np.float32)
+    return sample | {"image": sample["image"] * factor + means * (1 - factor)}
+
+
+def jitter_saturation(sample: Sample, rng: np.random.Generator, *, low: float, high: float) -> Sample:
+    """Multiplies the HSV saturation by U(low, high), at most to 1."""
+    return sample | {"image": scale_saturation(sample["image"], rng.uniform(low, high))}
+
+
+def jitter_hue(sample: Sample, rng: np.random.Generator, *, max_delta: float) -> Sample:
+    """Turns the hue by U(-max_delta, max_delta) of a full circle."""
+    return sample | {"image": rotate_hue(sample["image"], rng.uniform(-max_delta, max_delta))}
+
+
+def scale_saturation(image: np.ndarray, factor: float) -> np.ndarray:
+    """The image [H, W, 3] float32 with its saturation (max - min) / max times `factor`, clipped to 0..1.
+
+    At constant hue and value each channel's distance from the largest one grows as the saturation does,
+    so no trip through HSV is needed. A pixel without a positive channel has saturation 0 and turns grey.
+    """
+    channels = cv2.split(image)
+    value = cv2.max(cv2.max(channels[0], channels[1]), channels[2])
+    spread = value - cv2.min(cv2.min(channels[0], channels[1]), channels[2])
+    growth = np.clip(value / np.maximum(spread, np.finfo(np.float32).tiny), 0, np.float32(factor))
+    return cv2.merge([value - (value - channel) * growth for channel in channels])
+
+
+def rotate_hue(image: np.ndarray, turns: float) -> np.ndarray:
+    """The image [H, W, 3] float32 with its hue turned; the largest and the smallest channel keep their values."""
+    channels = cv2.split(image)
+    floor = cv2.merge([cv2.min(cv2.min(channels[0], channels[1]), channels[2])] * 3)
+    hue, saturation, value = cv2.split(cv2.cvtColor(image - floor, cv2.COLOR_RGB2HSV))
+    turned = cv2.merge([(hue + np.float32(360 * turns)) % 360, saturation, value])
+    return cv2.cvtColor(turned, cv2.COLOR_HSV2RGB) + floor

@@ -1,0 +1,203 @@
+"""Trains an SSD on the records of a data set.
+
+    python -m ssd.train --dataset_dir=DATA --train_dir=RUN --model_name=ssd_300_vgg --batch_size=8
+
+Checkpoints and event logs go to train_dir, where a run that was interrupted goes on with the same command.
+"""
+
+import dataclasses
+
+import tensorflow as tf
+
+from engine import checkpoints, devices, flags, train_flags
+from engine.checkpoints import Saver, StoredWeights, TrainState
+from engine.errors import UserError
+from engine.flags import flag
+from engine.loop import Batch, make_train_step, train
+from engine.optim import MovingAverages
+from engine.run_log import RunLog, say
+from engine.slim_net import SlimNet
+from engine.train_flags import TrainFlags
+from ssd import dataset, encoding, input_pipeline, nets, preprocessing, summaries
+from ssd.anchors import make_anchors
+from ssd.losses import MININGS, NORMALIZERS, multibox_loss
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config(TrainFlags):
+    model_name: str = flag("ssd_300_vgg", "the net", choices=tuple(nets.NETS))
+    num_classes: int | None = flag(None, "classes, background included (default: as the data set says)", minimum=2)
+    train_image_size: int | None = flag(None, "height and width of the net's input (default, and only choice: the net's own)")
+    anchor_set: str = flag("voc", "anchors of the net", choices=("voc", "coco"))
+    recipe: str = flag("paper", "augmentation", choices=tuple(preprocessing.RECIPES))
+    preprocessing_name: str | None = flag(None, "another name of --recipe", choices=tuple(preprocessing.RECIPES))
+    matching: str = flag(
+        "bipartite", "which anchors an object gets: the paper's rule or the seed's", choices=tuple(encoding.MATCHERS)
+    )
+    match_threshold: float = flag(0.5, "IoU from which on an anchor is positive", minimum=0, maximum=1)
+    mining: str = flag("image", "hard negatives are chosen per image (paper) or over the batch (seed)", choices=MININGS)
+    normalizer: str = flag(
+        "positives",
+        "losses are divided by the number of positives (paper) or each by its own count (seed)",
+        choices=NORMALIZERS,
+    )
+    negative_ratio: float = flag(3.0, "hard negatives per positive", minimum=0)
+    min_negatives_per_image: int = flag(3, "hard negatives of an image with few or no positives (paper: 0)", minimum=0)
+    loss_alpha: float = flag(1.0, "weight of the box loss", minimum=0)
+    label_smoothing: float = flag(0.0, "part of the class target spread over all classes", minimum=0, maximum=1)
+
+
+def main(config: Config) -> None:
+    config = _resolved(config)
+    devices.prepare(seed=config.seed, gpu_memory_fraction=config.gpu_memory_fraction)
+
+    # Data
+    split = dataset.open_split(config.dataset_dir, config.dataset_name, config.dataset_split_name)
+    num_classes = split.num_classes(config.num_classes)
+    anchors = make_anchors(nets.anchor_spec(config.model_name, config.anchor_set))
+    say(f"{split.name} {split.split}: {len(split.records)} pictures, {num_classes - 1} classes; {devices.describe()}")
+    if config.batch_size > len(split.records):
+        say(f"note: --batch_size={config.batch_size} is more than the data set: a picture can come twice in a batch")
+
+    # Net and optimizer
+    manifest = _manifest(config, split, num_classes)
+    existing = _resumable(config.train_dir, manifest)
+    net = nets.make_net(config.model_name, num_classes)
+    trainable = checkpoints.select_trainable(net, config.trainable_scopes)
+    optimizer = train_flags.make_optimizer(config, num_examples=len(split.records))
+    decay = config.moving_average_decay
+    averages = None if decay is None else MovingAverages(net.variables_by_name, decay)
+    state = TrainState(net, trainable, optimizer, averages, manifest)
+
+    # Where to start from
+    saver = Saver(state, config.train_dir)
+    if existing is not None:
+        saver.restore(existing.prefix)
+        _say_resumed(config, existing, int(state.step))
+    elif config.checkpoint_path:
+        _warm_start(config, net)
+        if averages is not None:
+            averages.reset()
+
+    # Train
+    def losses(batch: Batch) -> dict[str, tf.Tensor]:
+        class_logits, box_offsets = net(nets.normalise(batch["image"], config.model_name), is_training=True)
+        return multibox_loss(
+            class_logits,
+            box_offsets,
+            batch["target_labels"],
+            batch["target_offsets"],
+            batch["target_ious"],
+            mining=config.mining,
+            normalizer=config.normalizer,
+            negative_ratio=config.negative_ratio,
+            min_negatives_per_image=config.min_negatives_per_image,
+            loss_alpha=config.loss_alpha,
+            label_smoothing=config.label_smoothing,
+        )
+
+    batches = input_pipeline.training_batches(
+        split.records,
+        anchors,
+        image_size=nets.NETS[config.model_name].image_size,
+        batch_size=config.batch_size,
+        num_classes=num_classes,
+        recipe=config.recipe,
+        matching=config.matching,
+        match_threshold=config.match_threshold,
+        seed=config.seed,
+        start=int(state.examples),
+        labels_offset=config.labels_offset,
+        num_readers=config.num_readers,
+        num_preprocessing_threads=config.num_preprocessing_threads,
+    )
+    train_step = make_train_step(
+        state,
+        losses,
+        weight_decay=config.weight_decay,
+        bias_learning_rate_factor=config.bias_learning_rate_factor,
+        clip_gradient_norm=config.clip_gradient_norm,
+        xla=_use_xla(config),
+    )
+    run_log = RunLog(config.train_dir, flags.to_json(config))
+    train(
+        train_step,
+        batches,
+        state,
+        saver,
+        run_log,
+        summaries.make_summarise(net, losses, trainable, anchors, config.model_name, split.class_names, run_log),
+        max_steps=config.max_number_of_steps,
+        log_every_n_steps=config.log_every_n_steps,
+        save_interval_secs=config.save_interval_secs,
+        save_summaries_secs=config.save_summaries_secs,
+    )
+
+
+def _resolved(config: Config) -> Config:
+    """The options with their aliases settled."""
+    size = nets.NETS[config.model_name].image_size
+    if config.train_image_size not in (None, size):
+        raise UserError(f"--train_image_size={config.train_image_size}: {config.model_name} takes pictures of {size} only")
+    if config.preprocessing_name is not None:
+        config = dataclasses.replace(config, recipe=config.preprocessing_name)
+    return config
+
+
+def _manifest(config: Config, split: dataset.Split, num_classes: int) -> dict:
+    """What a checkpoint says about itself, so that evaluation and detection need no flags."""
+    return {
+        "model_name": config.model_name,
+        "num_classes": num_classes,
+        "class_names": list(split.class_names),
+        "anchor_set": config.anchor_set,
+        "optimizer": config.optimizer,
+        "trainable_scopes": list(config.trainable_scopes),
+    }
+
+
+def _resumable(train_dir: str, manifest: dict) -> StoredWeights | None:
+    """The newest checkpoint in train_dir; `UserError` when it is of another net, classes or anchors."""
+    prefix = checkpoints.newest_in(train_dir)
+    if prefix is None:
+        return None
+    stored = StoredWeights(prefix)
+    for key in ("model_name", "num_classes", "class_names", "anchor_set"):
+        if stored.manifest.get(key) != manifest[key]:
+            raise UserError(
+                f"--train_dir={train_dir}: it holds a run with {key} = {stored.manifest.get(key)}, but {manifest[key]} is"
+                " asked for; give another --train_dir"
+            )
+    return stored
+
+
+def _say_resumed(config: Config, existing: StoredWeights, step: int) -> None:
+    say(f"going on from {existing.prefix} at step {step}")
+    if config.checkpoint_path:
+        say(f"note: --checkpoint_path={config.checkpoint_path} is not used: the checkpoint in train_dir wins")
+    if existing.manifest["optimizer"] != config.optimizer:
+        say(f"note: the optimizer was {existing.manifest['optimizer']}; the weights are kept, {config.optimizer} starts fresh")
+
+
+def _warm_start(config: Config, net: SlimNet) -> None:
+    stored = StoredWeights(checkpoints.find(config.checkpoint_path))
+    matches = checkpoints.warm_start(
+        net,
+        stored,
+        model_scope=config.checkpoint_model_scope or None,
+        exclude_scopes=config.checkpoint_exclude_scopes,
+        ignore_missing=config.ignore_missing_vars,
+    )
+    outcomes = [match.outcome for match in matches]
+    counted = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes)))
+    say(f"variables taken from {stored.prefix}: {counted}")
+
+
+def _use_xla(config: Config) -> bool:
+    if config.xla != "auto":
+        return config.xla == "on"
+    return bool(tf.config.list_logical_devices("GPU")) or nets.NETS[config.model_name].xla_on_cpu
+
+
+if __name__ == "__main__":
+    flags.run(Config, main)

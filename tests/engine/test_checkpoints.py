@@ -1,0 +1,209 @@
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_slim as slim
+
+from engine import checkpoints, optim
+from engine.checkpoints import Saver, StoredWeights, TrainState
+from engine.errors import UserError
+from engine.slim_net import SlimNet
+
+
+def make_net(outputs=2, scope="net"):
+    def function(images, is_training):
+        return slim.conv2d(slim.conv2d(images, 3, 3, scope="conv1"), outputs, 1, scope="conv10")
+
+    return SlimNet(scope, function, [4, 4, 3])
+
+
+def make_state(optimizer="momentum", *, averages=True, outputs=2):
+    net = make_net(outputs)
+    shadows = optim.MovingAverages(net.variables_by_name, 0.5) if averages else None
+    manifest = {"model_name": "net", "optimizer": optimizer, "class_names": ["猫", "dog"]}
+    return TrainState(net, net.trainable_by_name, optim.make_optimizer(optimizer, 0.1), shadows, manifest)
+
+
+def advance(state, steps):
+    for _ in range(steps):
+        variables = list(state.trainable.values())
+        state.optimizer.apply([tf.ones_like(v) for v in variables], variables)
+        state.step.assign_add(1)
+        state.examples.assign_add(7)
+        if state.averages is not None:
+            state.averages.update()
+
+
+def snapshot(state):
+    parts = {**state.net.variables_by_name, "step": state.step, "examples": state.examples}
+    parts |= {f"slot{i}": slot.value for i, slot in enumerate(state.optimizer.variables)}
+    if state.averages is not None:
+        parts |= {f"average/{name}": v for name, v in state.averages.averages.items()}
+    return {name: v.numpy() for name, v in parts.items()}
+
+
+def assert_same(left, right):
+    assert left.keys() == right.keys()
+    for name in left:
+        np.testing.assert_array_equal(left[name], right[name], err_msg=name)
+
+
+def test_everything_is_restored(tmp_path):
+    state = make_state("adam")
+    advance(state, 3)
+    prefix = Saver(state, tmp_path).save()
+    assert prefix == str(tmp_path / "model.ckpt-3")
+    other = make_state("adam")
+    Saver(other, tmp_path).restore(checkpoints.find(tmp_path))
+    assert_same(snapshot(state), snapshot(other))
+
+
+def test_another_optimizer_keeps_weights_and_step(tmp_path):
+    state = make_state("rmsprop")
+    advance(state, 3)
+    Saver(state, tmp_path).save()
+    other = make_state("adam")
+    Saver(other, tmp_path).restore(checkpoints.find(tmp_path))
+    assert int(other.step) == int(other.optimizer.iterations) == 3
+    for name, variable in state.net.variables_by_name.items():
+        np.testing.assert_array_equal(variable, other.net.variables_by_name[name])
+
+
+def test_names_in_the_file(tmp_path):
+    state = make_state()
+    advance(state, 2)
+    prefix = Saver(state, tmp_path).save()
+    keys = tf.train.load_checkpoint(prefix).get_variable_to_shape_map()
+    assert any("net/conv1/weights/ExponentialMovingAverage" in key for key in keys)
+    stored = StoredWeights(prefix)
+    assert stored.manifest["class_names"] == ["猫", "dog"]
+    assert stored.shapes["net/conv10/weights"] == (1, 1, 3, 2)
+    np.testing.assert_array_equal(stored.read("net/conv1/weights"), state.net.variables_by_name["net/conv1/weights"])
+
+
+def test_averages_are_what_is_loaded_to_use(tmp_path):
+    state = make_state()
+    advance(state, 2)
+    net = make_net()
+    checkpoints.load_weights(net, StoredWeights(Saver(state, tmp_path).save()))
+    name = "net/conv1/weights"
+    np.testing.assert_array_equal(net.variables_by_name[name], state.averages.averages[name])
+    assert np.abs(net.variables_by_name[name] - state.net.variables_by_name[name]).max() > 0.01
+
+
+def test_five_newest_are_kept_and_saving_twice_is_once(tmp_path):
+    state = make_state()
+    saver = Saver(state, tmp_path)
+    for _ in range(7):
+        advance(state, 1)
+        assert saver.save() == saver.save()
+    kept = sorted(path.name for path in tmp_path.glob("*.index"))
+    assert kept == [f"model.ckpt-{step}.index" for step in (3, 4, 5, 6, 7)]
+
+
+def test_ways_to_name_a_checkpoint(tmp_path):
+    state = make_state()
+    advance(state, 9)
+    saver = Saver(state, tmp_path / "run")
+    saver.save()
+    advance(state, 2)
+    saver.save()
+    moved = (tmp_path / "run").rename(tmp_path / "moved")
+    (moved / "checkpoint").unlink()
+    newest = str(moved / "model.ckpt-11")
+    assert checkpoints.find(moved) == newest
+    assert checkpoints.find(newest) == newest
+    assert checkpoints.find(newest + ".index") == newest
+    assert checkpoints.find(newest + ".data-00000-of-00001") == newest
+    for wrong in (tmp_path, moved / "model.ckpt-12", tmp_path / "nowhere"):
+        with pytest.raises(UserError, match=str(wrong)):
+            checkpoints.find(wrong)
+
+
+def test_cut_short_checkpoint_is_named(tmp_path):
+    prefix = Saver(make_state(), tmp_path).save()
+    data = pathlib.Path(prefix + ".data-00000-of-00001")
+    data.write_bytes(data.read_bytes()[:50])
+    with pytest.raises(UserError, match="model.ckpt-0"):
+        checkpoints.load_weights(make_net(), StoredWeights(prefix))
+    pathlib.Path(prefix + ".index").write_bytes(b"garbage")
+    with pytest.raises(UserError, match="not a readable checkpoint"):
+        StoredWeights(prefix)
+
+
+def write_slim(path, arrays):
+    """A name-based checkpoint, as TF-slim writes them."""
+    names = list(arrays)
+    tf.raw_ops.SaveV2(
+        prefix=str(path),
+        tensor_names=names,
+        shape_and_slices=[""] * len(names),
+        tensors=[tf.constant(arrays[n]) for n in names],
+    )
+    return str(path)
+
+
+def slim_arrays(scope="vgg_16", outputs=2):
+    rng = np.random.default_rng(0)
+    shapes = {
+        "conv1/weights": (3, 3, 3, 3),
+        "conv1/biases": (3,),
+        "conv10/weights": (1, 1, 3, outputs),
+        "conv10/biases": (outputs,),
+    }
+    return {f"{scope}/{name}": rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def test_warm_start_from_a_slim_checkpoint_under_another_scope(tmp_path):
+    arrays = slim_arrays()
+    stored = StoredWeights(write_slim(tmp_path / "vgg.ckpt", arrays))
+    net = make_net()
+    before = net.variables_by_name["net/conv10/biases"].numpy()
+    matches = checkpoints.warm_start(net, stored, model_scope="vgg_16", exclude_scopes=["net/conv10"])
+    outcomes = {match.name: match.outcome for match in matches}
+    assert outcomes == {
+        "net/conv1/biases": "restored",
+        "net/conv1/weights": "restored",
+        "net/conv10/biases": "excluded",
+        "net/conv10/weights": "excluded",
+    }
+    np.testing.assert_array_equal(net.variables_by_name["net/conv1/weights"], arrays["vgg_16/conv1/weights"])
+    np.testing.assert_array_equal(net.variables_by_name["net/conv10/biases"], before)
+
+
+def test_warm_start_refuses_what_does_not_fit(tmp_path):
+    stored = StoredWeights(write_slim(tmp_path / "a.ckpt", slim_arrays("net", outputs=5)))
+    net = make_net()
+    before = {name: v.numpy() for name, v in net.variables_by_name.items()}
+    with pytest.raises(UserError, match=r"conv10/biases: \(5,\) in the checkpoint, \(2,\) here.*checkpoint_exclude_scopes"):
+        checkpoints.warm_start(net, stored)
+    with pytest.raises(UserError, match="nothing in it fits"):
+        checkpoints.warm_start(net, stored, model_scope="other", ignore_missing=True)
+    partial = {name: value for name, value in slim_arrays("net").items() if "conv10" not in name}
+    stored = StoredWeights(write_slim(tmp_path / "b.ckpt", partial))
+    with pytest.raises(UserError, match="lacks net/conv10/biases, net/conv10/weights"):
+        checkpoints.warm_start(net, stored)
+    for name, variable in net.variables_by_name.items():
+        np.testing.assert_array_equal(variable, before[name])
+    outcomes = [match.outcome for match in checkpoints.warm_start(net, stored, ignore_missing=True)]
+    assert sorted(outcomes) == ["missing", "missing", "restored", "restored"]
+
+
+def test_scopes_to_train():
+    net = make_net()
+    assert list(checkpoints.select_trainable(net, [])) == list(net.trainable_by_name)
+    assert list(checkpoints.select_trainable(net, ["net/conv1"])) == ["net/conv1/biases", "net/conv1/weights"]
+    with pytest.raises(UserError, match="net/conv2"):
+        checkpoints.select_trainable(net, ["net/conv2"])
+
+
+def test_unwritable_folder_keeps_the_previous_checkpoint(tmp_path):
+    state = make_state()
+    saver = Saver(state, tmp_path)
+    first = saver.save()
+    advance(state, 1)
+    (tmp_path / "model.ckpt-1.index").mkdir()  # stands in the way of the next one
+    with pytest.raises(UserError, match="checkpoint of step 1 could not be written"):
+        saver.save()
+    assert StoredWeights(first).shapes["net/conv1/weights"] == (3, 3, 3, 3)

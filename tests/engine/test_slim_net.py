@@ -1,0 +1,68 @@
+import pytest
+import tensorflow as tf
+import tf_slim as slim
+
+from classify.nets.layers import batch_norm
+from engine.slim_net import ACTIVATIONS, SlimNet
+
+
+def function(images, is_training):
+    with slim.arg_scope([slim.conv2d], outputs_collections=ACTIVATIONS):
+        net = slim.conv2d(
+            images, 4, 3, scope="conv1", normalizer_fn=lambda x: batch_norm(x, is_training=is_training, decay=0.9)
+        )
+        return tf.reduce_mean(slim.conv2d(net, 2, 1, scope="conv2"), [1, 2])
+
+
+def test_names_are_slims_for_every_instance():
+    expected = [
+        "net/conv1/BatchNorm/beta",
+        "net/conv1/BatchNorm/gamma",
+        "net/conv1/BatchNorm/moving_mean",
+        "net/conv1/BatchNorm/moving_variance",
+        "net/conv1/weights",
+        "net/conv2/biases",
+        "net/conv2/weights",
+    ]
+    for _ in range(2):
+        net = SlimNet("net", function, [8, 8, 3])
+        assert list(net.variables_by_name) == expected
+        assert set(expected) - set(net.trainable_by_name) == {expected[2], expected[3]}
+
+
+def test_a_net_runs_inside_tf_function_only():
+    net = SlimNet("net", function, [8, 8, 3])
+    with pytest.raises(RuntimeError, match="tf.function"):
+        net(tf.zeros([1, 8, 8, 3]), is_training=False)
+    outputs = tf.function(lambda x: net(x, is_training=False))(tf.zeros([2, 8, 8, 3]))
+    assert outputs.shape == (2, 2)
+    assert len(net.variables_by_name) == 7
+
+
+def test_same_seed_same_weights():
+    nets = []
+    for _ in range(2):
+        tf.random.set_seed(5)
+        nets.append(SlimNet("net", function, [8, 8, 3]))
+    first, second = (net.variables_by_name["net/conv1/weights"].numpy() for net in nets)
+    assert (first == second).all()
+    assert first.std() > 0
+
+
+def test_batch_norm_statistics_by_hand():
+    net = SlimNet("net", lambda images, is_training: batch_norm(images, is_training=is_training, decay=0.9), [1, 2, 1])
+    images = tf.reshape(tf.constant([1.0, 3.0, 5.0, 7.0]), [2, 1, 2, 1])
+    trained = tf.function(lambda x: net(x, is_training=True))(images)
+    # mean 4, variance 5 (of the sample: 20 / 3)
+    assert trained.numpy().ravel() == pytest.approx([(x - 4) / (5 + 0.001) ** 0.5 for x in (1, 3, 5, 7)], rel=1e-5)
+    assert float(net.variables_by_name["net/BatchNorm/moving_mean"][0]) == pytest.approx(0.4)
+    assert float(net.variables_by_name["net/BatchNorm/moving_variance"][0]) == pytest.approx(0.9 + 0.1 * 20 / 3, rel=1e-5)
+    applied = tf.function(lambda x: net(x, is_training=False))(images)
+    scale = (0.9 + 0.1 * 20 / 3 + 0.001) ** 0.5
+    assert applied.numpy().ravel() == pytest.approx([(x - 0.4) / scale for x in (1, 3, 5, 7)], rel=1e-5)
+
+
+def test_activations_are_the_layers_outputs():
+    net = SlimNet("net", function, [8, 8, 3])
+    outputs = tf.function(net.activations)(tf.ones([2, 8, 8, 3]))
+    assert {name: tuple(value.shape) for name, value in outputs.items()} == {"conv1": (2, 8, 8, 4), "conv2": (2, 8, 8, 2)}
