@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from tools.voc import annotations, layout
 from tools.voc.annotations import AnnotationError
 from tools.voc.layout import DataSet
-from tools.voc.records import Job, Note
+from tools.voc.records import Job, Note, reason_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +32,7 @@ def scan(data_set: DataSet) -> Scan:
         try:
             filename, names = annotations.peek(data_set.annotation_path(file).read_bytes())
         except (AnnotationError, OSError) as error:
-            problems[key] = str(error)
+            problems[key] = reason_of(error)
             continue
         # Interned, or a large data set would hold the same few names a million times.
         objects[key] = [sys.intern(name) for name in names]
