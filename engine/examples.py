@@ -4,6 +4,8 @@ The wire format is protocol buffers' own (developers.google.com/protocol-buffers
 those of tensorflow/core/example/example.proto and feature.proto.
 """
 
+import functools
+import itertools
 import struct
 from collections.abc import Mapping, Sequence
 
@@ -50,5 +52,10 @@ def _packed(numbers: bytes) -> list[bytes]:
 
 def serialize_example(features: Mapping[str, list[bytes]]) -> bytes:
     """An `Example` of features made by the functions above; keys are sorted, so equal features give equal bytes."""
-    entries = [_field(1, _field(1, [key.encode()]) + _field(2, features[key])) for key in sorted(features)]
-    return b"".join(_field(1, [piece for entry in entries for piece in entry]))
+    entries = [_field(1, [_key(name), *_field(2, features[name])]) for name in sorted(features)]
+    return b"".join(_field(1, list(itertools.chain.from_iterable(entries))))
+
+
+@functools.cache
+def _key(name: str) -> bytes:
+    return b"".join(_field(1, [name.encode()]))
