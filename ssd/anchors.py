@@ -88,7 +88,7 @@ def _ssd_spec(
     return AnchorSpec(image_size, tuple(ssd_layer(*row) for row in rows))
 
 
-# At 512 the scripts compute fractions (35.84, 76.8, ...), but Caffe's PriorBox stores sizes as integers: these are it.
+# At 512 the release's scripts compute fractions (35.84, 76.8, ...), but its PriorBox layer stores and uses integers.
 SSD_300_VOC = _ssd_300((30, 60, 111, 162, 213, 264, 315))
 SSD_300_COCO = _ssd_300((21, 45, 99, 153, 207, 261, 315))
 SSD_512_VOC = _ssd_512((35, 76, 153, 230, 307, 384, 460, 537))

@@ -142,12 +142,12 @@ def _bind_objects(ious: tf.Tensor) -> tf.Tensor:
 
     Each object remembers its favourite anchor. Every turn takes the object with the highest remembered IoU and binds
     it, or, if its favourite is gone, lets it look for another among the free ones. A remembered IoU is never below the
-    true one, so the order is that of a search over all pairs, at [A] work a turn instead of [N, A].
+    true one, so the order is that of a search over all pairs, at [A] work a turn instead of [N, A]. On ties the lowest
+    object chooses its lowest anchor; letting the lowest anchor choose its lowest object would end in the same pairs.
     """
 
     def turn(bound: tf.Tensor, favourite: tf.Tensor, best: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        tied = tf.where(best == tf.reduce_max(best), favourite, tf.int32.max)
-        _, row = _first_maximum(-tied)
+        _, row = _first_maximum(best)
         anchor = favourite[row]
 
         def bind() -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

@@ -126,7 +126,7 @@ def _smoothed(cross_entropy: tf.Tensor, class_logits: tf.Tensor, label_smoothing
 
 
 def _smooth_l1(box_offsets: tf.Tensor, target_offsets: tf.Tensor, positives: tf.Tensor) -> tf.Tensor:
-    """Sum over the offsets of d^2 / 2 where |d| < 1, else |d| - 1/2 (Girshick 2015, eq. 3): [B, A], 0 where not positive."""
+    """[B, A], 0 where not positive: sum over the offsets of d^2 / 2 where |d| < 1, else |d| - 1/2 (Girshick 2015, eq. 3)."""
     difference = tf.abs(tf.cast(box_offsets, tf.float32) - target_offsets)
     difference = tf.where(positives[..., None], difference, 0.0)
     capped = tf.minimum(difference, 1.0)

@@ -18,7 +18,7 @@ _DETECTION = {"score_threshold": 0.3, "nms_threshold": 0.45, "top_k": 100, "keep
 
 def make_summarise(
     net: SlimNet,
-    losses: Callable[[Batch], dict[str, tf.Tensor]],
+    losses: Callable[..., dict[str, tf.Tensor]],
     trainable: dict[str, tf.Variable],
     anchors: np.ndarray,
     net_name: str,
@@ -31,7 +31,8 @@ def make_summarise(
     def look(batch: Batch) -> tuple:
         images = nets.normalise(batch["image"], net_name)
         with tf.GradientTape() as tape:
-            loss = tf.add_n(list(losses(batch).values()))
+            # In training mode a look would move the batch-norm statistics, and the run would depend on the clock.
+            loss = tf.add_n(list(losses(batch, is_training=False).values()))
         gradients = tape.gradient(loss, trainable, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         found = postprocess.detect(*net(images, is_training=False), anchors, **_DETECTION)
         return found, net.activations(images), gradients, encoding.decode(batch["target_offsets"], anchors)

@@ -80,8 +80,8 @@ def main(config: Config) -> None:
             averages.reset()
 
     # Train
-    def losses(batch: Batch) -> dict[str, tf.Tensor]:
-        class_logits, box_offsets = net(nets.normalise(batch["image"], config.model_name), is_training=True)
+    def losses(batch: Batch, *, is_training: bool = True) -> dict[str, tf.Tensor]:
+        class_logits, box_offsets = net(nets.normalise(batch["image"], config.model_name), is_training=is_training)
         return multibox_loss(
             class_logits,
             box_offsets,

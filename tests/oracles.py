@@ -233,8 +233,10 @@ def decode_one(offset, anchor):
 
 
 def softmax(logits):
-    exponentials = [math.exp(logit - max(logits)) for logit in logits]
-    return [value / sum(exponentials) for value in exponentials]
+    highest = max(logits)
+    exponentials = [math.exp(logit - highest) for logit in logits]
+    total = sum(exponentials)
+    return [value / total for value in exponentials]
 
 
 def multibox_loss(
@@ -263,13 +265,13 @@ def multibox_loss(
         return sorted(places, key=lambda place: (-background[place], place))[:count]
 
     if mining == "batch":
-        others = [place for place in background if place not in positives]
+        others = [place for place in background if target_labels[place] == 0]
         negatives = hardest(others, int(negative_ratio * len(positives)) + num_images)
     else:
         negatives = []
         for b in range(num_images):
             own = [place for place in positives if place[0] == b]
-            far = [(b, a) for a in range(num_anchors) if (b, a) not in positives and target_ious[b, a] < 0.5]
+            far = [(b, a) for a in range(num_anchors) if target_labels[b, a] == 0 and target_ious[b, a] < 0.5]
             negatives += hardest(far, max(int(negative_ratio * len(own)), min_negatives_per_image))
 
     def class_loss(place):

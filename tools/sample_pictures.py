@@ -77,7 +77,8 @@ def place_shapes(rng: np.random.Generator, height: int, width: int) -> list[Shap
         limit = MAX_SHARED_CROWDED if rng.random() < CROWDED_SHARE else MAX_SHARED
         candidates = (random_shape(rng, height, width) for _ in range(30))
         fitting = (c for c in candidates if all(shared_part(c, other) <= limit for other in shapes))
-        shapes.extend([shape for shape in [next(fitting, None)] if shape])
+        if shape := next(fitting, None):
+            shapes.append(shape)
     return shapes
 
 
@@ -97,9 +98,11 @@ def outline(shape: Shape) -> np.ndarray:
 
 def shared_part(first: Shape, second: Shape) -> float:
     """The area that the boxes of two shapes have in common, as a part of the smaller box."""
-    low, high = zip(*((points.min(axis=0), points.max(axis=0)) for points in map(outline, (first, second))), strict=True)
-    common = np.maximum(np.minimum(*high) - np.maximum(*low), 0).prod()
-    return common / np.prod(np.subtract(high, low), axis=1).min()
+    corners = [outline(first), outline(second)]
+    low = np.array([points.min(axis=0) for points in corners])  # [2, (y, x)]
+    high = np.array([points.max(axis=0) for points in corners])
+    common = np.maximum(high.min(axis=0) - low.max(axis=0), 0).prod()
+    return common / (high - low).prod(axis=1).min()
 
 
 def draw_mask(shape: Shape, height: int, width: int) -> np.ndarray:

@@ -19,7 +19,8 @@ ANCHORS = AnchorSpec(
         ssd_layer(1, 160, 112, 152, (2,)),
     ),
 )
-_HE = tf.keras.initializers.VarianceScaling(2.0, "fan_in", "truncated_normal")
+_HE = slim.variance_scaling_initializer(factor=2.0, mode="FAN_IN")
+_XAVIER = slim.variance_scaling_initializer(factor=1.0, mode="FAN_IN", uniform=True)
 
 
 def ssd_tiny(images: tf.Tensor, num_classes: int, is_training: bool) -> tuple[tf.Tensor, tf.Tensor]:
@@ -52,5 +53,5 @@ def ssd_tiny(images: tf.Tensor, num_classes: int, is_training: bool) -> tuple[tf
         ("conv6_box", stride_64),
         ("conv7_box", whole),
     )
-    with slim.arg_scope([slim.conv2d], weights_initializer=tf.keras.initializers.VarianceScaling(1.0, "fan_in", "uniform")):
+    with slim.arg_scope([slim.conv2d], weights_initializer=_XAVIER):
         return multibox_heads(sources, [len(layer.shapes) for layer in ANCHORS.layers], num_classes)

@@ -13,9 +13,9 @@ from ssd.nets.heads import multibox_heads
 
 _NORM_SCALE, _NORM_EPSILON = 20.0, 1e-10
 # Caffe's "xavier": uniform with variance 1 / fan_in, for every layer that VGG-16 does not have.
-_XAVIER = tf.keras.initializers.VarianceScaling(1.0, "fan_in", "uniform")
+_XAVIER = slim.variance_scaling_initializer(factor=1.0, mode="FAN_IN", uniform=True)
 # Trained from scratch, 13 rectified layers need He's variance of 2 / fan_in, or the signal dies on the way up.
-_HE = tf.keras.initializers.VarianceScaling(2.0, "fan_in", "uniform")
+_HE = slim.variance_scaling_initializer(factor=2.0, mode="FAN_IN", uniform=True)
 
 
 def ssd_300_vgg(images: tf.Tensor, num_classes: int, is_training: bool) -> tuple[tf.Tensor, tf.Tensor]:

@@ -69,7 +69,8 @@ def _augment_in_graph(sample: dict, recipe: str, size: int, key: tuple) -> dict:
 
     def hop(seed: int, epoch: int, example: int, *values: np.ndarray) -> list[np.ndarray]:
         arrays = dict(zip(tensors, values, strict=True))
-        return list(augment_numpy(arrays, recipe, size, seed=seed, epoch=epoch, example=example).values())
+        augmented = augment_numpy(arrays, recipe, size, seed=seed, epoch=epoch, example=example)
+        return [augmented[name] for name in tensors]
 
     dtypes = [tensor.dtype for tensor in tensors.values()]
     outputs = tf.numpy_function(hop, [*key, *tensors.values()], dtypes, stateful=False)

@@ -66,6 +66,12 @@ def test_initial_values(name, built):
     assert limit * 0.99 < np.abs(heads).max() <= limit
 
 
+def test_layers_of_one_shape_start_from_different_values(built):
+    for name, net in built.items():
+        values = [v.numpy().ravel()[:8].tobytes() for n, v in net.variables_by_name.items() if n.endswith("weights")]
+        assert len(set(values)) == len(values), name
+
+
 def test_signal_survives_from_scratch(built):
     images = tf.random.stateless_uniform([1, 300, 300, 3], [1, 2], -120.0, 120.0)
     class_logits, box_offsets = tf.function(lambda x: built["ssd_300_vgg"](x, is_training=False))(images)

@@ -8,8 +8,8 @@ import pytest
 
 from ssd.preprocessing.geometry import CANVAS_RGB, crop, expand, flip, look_through, render, resize, shrink, window_of
 from ssd.preprocessing.ops import keyed_generator, maybe, one_of, run_in_order
-from ssd.preprocessing.paper import INTERPOLATIONS, IOU_RANGES, paper
-from ssd.preprocessing.patches import sample_covering_patch, sample_patch
+from ssd.preprocessing.paper import INTERPOLATIONS, paper
+from ssd.preprocessing.seed import seed
 from tests.oracles import zoomed_crop
 
 RNG = np.random.default_rng(0)
@@ -147,10 +147,7 @@ def painted_sample() -> dict[str, np.ndarray]:
     return sample_of(image, *(PAINTED_BOXES / (60, 80, 60, 80)))
 
 
-PATCHES = {
-    "paper": partial(sample_patch, iou_ranges=IOU_RANGES, trials=50, scale=(0.3, 1), aspect=(0.5, 2)),
-    "seed": partial(sample_covering_patch, min_covered=0.25, aspect=(0.6, 1.67), area=(0.1, 1), attempts=200, min_inside=0.5),
-}
+PATCHES = {"paper": paper(96)[2], "seed": seed(96)[0]}
 
 
 @pytest.mark.parametrize("patch", PATCHES.values(), ids=PATCHES)
@@ -171,10 +168,19 @@ def test_the_pixels_under_a_box_are_those_of_its_class(patch):
     assert (checked > [10, 100, 100]).all()
 
 
-def test_the_paper_zooms_out_half_of_the_time():
+def test_the_paper_zooms_out_half_of_the_time_and_up_to_four_times():
     zoom_out = paper(300)[1]
-    zoomed = sum("window" in zoom_out(sample_of(NOISE), keyed_generator(0, 0, i)) for i in range(1000))
-    assert zoomed == pytest.approx(500, abs=65)
+    outs = [zoom_out(sample_of(NOISE), keyed_generator(0, 0, i)) for i in range(1000)]
+    assert sum("window" in out for out in outs) == pytest.approx(500, abs=65)
+    heights = [bottom - top for top, _, bottom, _ in map(window_of, outs)]
+    assert 3.9 < max(heights) / 60 < 4
+
+
+@pytest.mark.parametrize("mirror", [paper(300)[-1], seed(300)[3]])
+def test_both_recipes_mirror_half_of_the_time(mirror):
+    outs = [mirror(sample_of(NOISE), keyed_generator(0, 0, i))["image"] for i in range(1000)]
+    assert sum(np.array_equal(out, NOISE[:, ::-1]) for out in outs) == pytest.approx(500, abs=65)
+    assert sum(np.array_equal(out, NOISE) for out in outs) == pytest.approx(500, abs=65)
 
 
 def test_no_part_of_the_paper_needs_a_large_canvas():

@@ -1,5 +1,6 @@
 """The drawn data set: valid VOC, tight boxes, the same every time."""
 
+import itertools
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,7 +10,17 @@ import pytest
 
 from engine.errors import UserError
 from tools.make_sample_voc import Config, main
-from tools.sample_pictures import NAMES, Shape, draw_mask, draw_picture, outline, place_shapes, tight_box, visible_share
+from tools.sample_pictures import (
+    NAMES,
+    Shape,
+    draw_mask,
+    draw_picture,
+    outline,
+    place_shapes,
+    shared_part,
+    tight_box,
+    visible_share,
+)
 
 TRAIN, VAL = 30, 6
 
@@ -62,8 +73,22 @@ def test_the_data_set_is_varied(sample_dir):
 
 
 def test_share_of_pictures_without_objects():
-    empty = sum(not place_shapes(np.random.default_rng(seed), 300, 300) for seed in range(400))
-    assert 8 <= empty <= 36  # 5 % of 400, give or take 3.7 standard deviations
+    empty = sum(not place_shapes(np.random.default_rng(seed), 300, 300) for seed in range(200))
+    assert 1 <= empty <= 22  # 5 % of 200, give or take four standard deviations
+
+
+def test_figures_rarely_cover_one_another():
+    pictures = [place_shapes(np.random.default_rng(seed), 300, 400) for seed in range(30)]
+    pairs = [pair for shapes in pictures for pair in itertools.combinations(shapes, 2)]
+    shares = np.array([shared_part(*pair) for pair in pairs])
+    for (first, second), share in zip(pairs[:50], shares, strict=False):
+        boxes = literal_box(first), literal_box(second)
+        height, width = np.minimum(boxes[0][2:], boxes[1][2:]) - np.maximum(boxes[0][:2], boxes[1][:2])
+        smaller = min((box[2:] - box[:2]).prod() for box in boxes)
+        assert share == pytest.approx(max(height, 0) * max(width, 0) / smaller, abs=0.01)
+    assert len(pairs) > 50
+    assert np.mean(shares > 0.1) < 0.1
+    assert shares.max() <= 0.6
 
 
 def literal_box(shape: Shape) -> np.ndarray:

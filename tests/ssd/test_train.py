@@ -1,0 +1,198 @@
+"""Training as processes that are killed, stopped, resumed and misled."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from engine.checkpoints import StoredWeights
+from engine.errors import UserError
+from engine.flags import parse
+from ssd import train
+from tests.conftest import ROOT, run_command
+
+FLAGS = ("--model_name=ssd_tiny", "--batch_size=4", "--log_every_n_steps=1", "--save_summaries_secs=1000")
+
+
+def argv(records, train_dir, *flags):
+    return ["-m", "ssd.train", f"--dataset_dir={records}", f"--train_dir={train_dir}", *FLAGS, *flags]
+
+
+def run_in_process(records, train_dir, *flags):
+    train.main(parse(train.Config, ["train", *argv(records, train_dir, *flags)[2:]])[0])
+
+
+def start(records, train_dir, *flags):
+    command = [sys.executable, *argv(records, train_dir, *flags)]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_step(process, step):
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if line.startswith(f"step {step},"):
+            return
+    pytest.fail(f"ended before step {step}:\n" + "".join(lines))
+
+
+def tensors(train_dir, step):
+    """Everything in a checkpoint, by its key."""
+    reader = tf.train.load_checkpoint(str(train_dir / f"model.ckpt-{step}"))
+    keys = [key for key in reader.get_variable_to_shape_map() if key != "_CHECKPOINTABLE_OBJECT_GRAPH"]
+    return {key: reader.get_tensor(key) for key in keys}
+
+
+@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
+def test_killed_and_resumed_equals_unbroken_bit_for_bit(sample_records, tmp_path, optimizer):
+    flags = (f"--optimizer={optimizer}", "--moving_average_decay=0.9", "--learning_rate=0.001")
+    unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
+    done = run_command(*argv(sample_records, unbroken, *flags, "--max_number_of_steps=20"))
+    assert done.returncode == 0, done.stderr
+    process = start(sample_records, broken, *flags, "--max_number_of_steps=10000", "--save_interval_secs=0")
+    wait_for_step(process, 10)
+    process.kill()
+    process.communicate()
+    done = run_command(*argv(sample_records, broken, *flags, "--max_number_of_steps=20", "--num_preprocessing_threads=1"))
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"going on from .*model\.ckpt-\d+ at step (\d+)", done.stderr)[1] in ("9", "10", "11", "12")
+    expected, resumed = tensors(unbroken, 20), tensors(broken, 20)
+    assert expected.keys() == resumed.keys()
+    assert len(expected) > 150
+    for key, value in expected.items():
+        if not key.startswith("save_counter"):
+            np.testing.assert_array_equal(resumed[key], value, err_msg=key)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_stop_it_saves_and_ends_cleanly(sample_records, tmp_path, number):
+    process = start(sample_records, tmp_path, "--max_number_of_steps=100000")
+    wait_for_step(process, 2)
+    process.send_signal(number)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 0
+    stopped = re.search(rf"stopped by {number.name} after step (\d+)", rest)
+    last_logged = max((int(step) for step in re.findall(r"^step (\d+),", rest, re.M)), default=2)
+    assert int(stopped[1]) - last_logged <= 1
+    assert (tmp_path / f"model.ckpt-{stopped[1]}.index").is_file()
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(sample_records, tmp_path):
+    done = run_command(*argv(sample_records, tmp_path, "--max_number_of_steps=50", "--learning_rate=1e30", "--warmup_steps=0"))
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    step = re.search(r"^error: step (\d+): the loss is not finite", done.stderr, re.M)[1]
+    with np.load(tmp_path / f"non_finite_step_{step}.npz") as batch:
+        assert batch["image"].shape == (4, 160, 160, 3)
+        assert batch["example"].shape == (4,)
+    kept = StoredWeights(str(tmp_path / "model.ckpt-0"))
+    assert all(np.isfinite(kept.read(name)).all() for name in kept.shapes)
+    assert [path.name for path in tmp_path.glob("*.index")] == ["model.ckpt-0.index"]
+
+
+def test_a_finished_run_says_so(sample_records, tmp_path, capsys):
+    run_in_process(sample_records, tmp_path, "--max_number_of_steps=1")
+    run_in_process(sample_records, tmp_path, "--max_number_of_steps=1")
+    assert "nothing to do" in capsys.readouterr().err
+
+
+def test_another_optimizer_and_an_ignored_checkpoint_are_told(sample_records, tmp_path, capsys):
+    run_in_process(sample_records, tmp_path, "--max_number_of_steps=1", "--optimizer=rmsprop")
+    capsys.readouterr()
+    run_in_process(sample_records, tmp_path, "--max_number_of_steps=2", "--optimizer=adam", f"--checkpoint_path={tmp_path}")
+    told = capsys.readouterr().err
+    assert "the optimizer was rmsprop" in told
+    assert "the checkpoint in train_dir wins" in told
+    assert re.search(r"^step 2, ", told, re.M)
+
+
+def test_a_run_of_other_classes_is_left_alone(sample_records, tmp_path):
+    run_in_process(sample_records, tmp_path, "--max_number_of_steps=1")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(UserError, match="num_classes = 4, but 6 is asked for"):
+        run_in_process(sample_records, tmp_path, "--max_number_of_steps=2", "--num_classes=6")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_fine_tuning_with_other_classes(sample_records, tmp_path, capsys):
+    first, second = tmp_path / "first", tmp_path / "second"
+    run_in_process(sample_records, first, "--max_number_of_steps=1")
+    flags = ("--num_classes=6", f"--checkpoint_path={first}", "--max_number_of_steps=1", "--learning_rate=1e-9")
+    with pytest.raises(UserError, match=r"conv_cls.*in the checkpoint.*--checkpoint_exclude_scopes"):
+        run_in_process(sample_records, second, *flags)
+    heads = ",".join(f"ssd_tiny/conv{i}_box/conv_cls" for i in range(3, 8))
+    run_in_process(
+        sample_records, second, *flags, f"--checkpoint_exclude_scopes={heads}", "--trainable_scopes=ssd_tiny/conv3_box"
+    )
+    assert re.search(r"variables taken from .*: 10 excluded, 55 restored", capsys.readouterr().err)
+    before, after = StoredWeights(str(first / "model.ckpt-1")), StoredWeights(str(second / "model.ckpt-1"))
+    np.testing.assert_array_equal(before.read("ssd_tiny/conv5/weights"), after.read("ssd_tiny/conv5/weights"))
+
+
+def test_a_batch_larger_than_the_data_set(sample_records, tmp_path, capsys):
+    run_in_process(sample_records, tmp_path, "--max_number_of_steps=1", "--batch_size=30")
+    assert "note: --batch_size=30 is more than the data set" in capsys.readouterr().err
+    assert (tmp_path / "model.ckpt-1.index").is_file()
+
+
+def test_a_broken_record_is_named_while_training(sample_records, tmp_path):
+    records = tmp_path / "records"
+    records.mkdir()
+    good = next(iter(tf.data.TFRecordDataset(str(sample_records / "shapes_train_000.tfrecord")))).numpy()
+    example = tf.train.Example.FromString(good)
+    example.features.feature["image/encoded"].bytes_list.value[0] = b"no picture"
+    with tf.io.TFRecordWriter(str(records / "shapes_train_000.tfrecord")) as writer:
+        writer.write(example.SerializeToString())
+    (records / "shapes.json").write_bytes((sample_records / "shapes.json").read_bytes())
+    name = example.features.feature["image/filename"].bytes_list.value[0].decode()
+    with pytest.raises(UserError, match=f"^{name}: not a picture"):
+        run_in_process(records, tmp_path / "run", "--max_number_of_steps=1")
+
+
+@pytest.mark.parametrize(
+    ("flag", "named"),
+    [
+        ("--train_image_size=300", "ssd_tiny takes pictures of 160 only"),
+        ("--dataset_split_name=test", r"shapes_test_\*.tfrecord"),
+        ("--dataset_name=other", r"other_train_\*.tfrecord"),
+        ("--num_classes=2", "--num_classes=2"),
+        ("--labels_offset=1", "label 0 is not within 1 to 3"),
+        ("--trainable_scopes=ssd_tiny/nothing", "ssd_tiny/nothing"),
+        ("--checkpoint_path=/no/where", "/no/where"),
+        ("--model_name=ssd_huge", "model_name"),
+        ("--recipe=wild", "recipe"),
+    ],
+)
+def test_mistakes_are_named(sample_records, tmp_path, flag, named):
+    with pytest.raises(UserError, match=named):
+        run_in_process(sample_records, tmp_path / "run", flag, "--max_number_of_steps=1")
+
+
+@pytest.mark.parametrize("recipe", ["demo", "ssd_seed", "ssd_paper_voc0712"])
+def test_recipes_train(recipe, sample_records, tmp_path):
+    flags = (f"--flagfile={ROOT / 'recipes' / recipe}.flags", "--max_number_of_steps=2", *FLAGS)
+    train.main(parse(train.Config, ["train", f"--dataset_dir={sample_records}", f"--train_dir={tmp_path}", *flags])[0])
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert len(rows) == 2
+    assert all(np.isfinite(row["loss"]) for row in rows)
+
+
+def test_memory_stays_flat(sample_records, tmp_path):
+    """Resident memory between step 40 and step 120 of a run on two shards that are read over and over."""
+    process = start(sample_records, tmp_path, "--max_number_of_steps=120", "--save_interval_secs=1000", "--recipe=none")
+    used = []
+    for step in (40, 120):
+        wait_for_step(process, step)
+        with open(f"/proc/{process.pid}/statm") as statm:
+            used.append(int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20)
+    process.kill()
+    process.communicate()
+    time.sleep(0.1)
+    assert used[1] - used[0] < 40, f"grew from {used[0]:.0f} to {used[1]:.0f} MiB"
