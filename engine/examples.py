@@ -4,9 +4,10 @@ The wire format is protocol buffers' own (developers.google.com/protocol-buffers
 those of tensorflow/core/example/example.proto and feature.proto.
 """
 
+import functools
+import itertools
+import struct
 from collections.abc import Mapping, Sequence
-
-import numpy as np
 
 _LENGTH_DELIMITED = 2
 # Field numbers of bytes_list, float_list and int64_list in `Feature`.
@@ -25,28 +26,36 @@ def _varint(number: int) -> bytes:
     return bytes(out)
 
 
-def _field(number: int, *payload: bytes) -> bytes:
-    return b"".join((_varint(number << 3 | _LENGTH_DELIMITED), _varint(sum(map(len, payload))), *payload))
+def _field(number: int, pieces: list[bytes]) -> list[bytes]:
+    """A length-delimited field. Pieces are joined once, at the very end: one of them is a whole picture."""
+    return [bytes((number << 3 | _LENGTH_DELIMITED,)), _varint(sum(map(len, pieces))), *pieces]
 
 
-def bytes_feature(values: Sequence[bytes]) -> bytes:
+def bytes_feature(values: Sequence[bytes]) -> list[bytes]:
     """A `Feature` with a bytes list."""
-    return _field(_BYTES_LIST, *(_field(1, value) for value in values))
+    return _field(_BYTES_LIST, [piece for value in values for piece in _field(1, [value])])
 
 
-def float_feature(values: Sequence[float]) -> bytes:
+def float_feature(values: Sequence[float]) -> list[bytes]:
     """A `Feature` with a list of float32."""
-    packed = np.asarray(values, "<f4").tobytes()
-    return _field(_FLOAT_LIST, _field(1, packed) if packed else b"")
+    return _field(_FLOAT_LIST, _packed(struct.pack(f"<{len(values)}f", *values)))
 
 
-def int64_feature(values: Sequence[int]) -> bytes:
+def int64_feature(values: Sequence[int]) -> list[bytes]:
     """A `Feature` with a list of int64."""
-    packed = b"".join(map(_varint, values))
-    return _field(_INT64_LIST, _field(1, packed) if packed else b"")
+    return _field(_INT64_LIST, _packed(b"".join(map(_varint, values))))
 
 
-def serialize_example(features: Mapping[str, bytes]) -> bytes:
+def _packed(numbers: bytes) -> list[bytes]:
+    return _field(1, [numbers]) if numbers else []
+
+
+def serialize_example(features: Mapping[str, list[bytes]]) -> bytes:
     """An `Example` of features made by the functions above; keys are sorted, so equal features give equal bytes."""
-    entries = (_field(1, _field(1, key.encode()), _field(2, features[key])) for key in sorted(features))
-    return _field(1, *entries)
+    entries = [_field(1, [_key(name), *_field(2, features[name])]) for name in sorted(features)]
+    return b"".join(_field(1, list(itertools.chain.from_iterable(entries))))
+
+
+@functools.cache
+def _key(name: str) -> bytes:
+    return b"".join(_field(1, [name.encode()]))

@@ -6,23 +6,19 @@ Writes `voc_2012_train_000.tfrecord` and so on for each split file in `ImageSets
 from which every later command takes class names and sizes. A file that cannot be used is named and left out.
 """
 
-import argparse
 import contextlib
-import dataclasses
 import functools
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from tqdm import tqdm
-
-if not __package__:  # run by its path: modules are found from the project's root, not from this folder
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-
+from engine import flags
 from engine.errors import UserError
+from engine.flags import flag
 from engine.parallel import available_cores, ordered_map
+from engine.progress import progress, say
 from engine.staging import Staging, locked, writing
 from engine.tfrecords import ShardWriter, obsolete_shards
 from tools.voc import class_names, layout, manifest, scan
@@ -31,49 +27,28 @@ from tools.voc.records import Job, Note, convert
 from tools.voc.scan import Scan
 from tools.voc.tally import SplitTally
 
-_COMMAND = "pascalvoc_to_tfrecords"
 _LABELS_FILE = "labels.txt"
 _EFFECTS = {"skipped": "skipped", "dropped": "object dropped", "repaired": "kept"}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Config:
-    """The command's flags."""
-
-    dataset_dir: str = dataclasses.field(
-        default="", metadata={"help": "Data set's root, with Annotations and JPEGImages in it.", "required": True}
+    dataset_dir: str = flag("", "the data set's root, with Annotations and JPEGImages in it", required=True)
+    output_dir: str = flag("", "folder for the records; made if absent", required=True)
+    output_name: str = flag("", "first part of the files' names, for example voc_2012", required=True)
+    split: str | None = flag(None, "the one split to convert; by default every split file of ImageSets/Main")
+    labels: str | None = flag(
+        None,
+        "text file of class names, one a line, in the order of their ids; by default labels.txt in dataset_dir, "
+        "or else the names in all annotations, sorted",
     )
-    output_dir: str = dataclasses.field(
-        default="", metadata={"help": "Folder for the records; made if absent.", "required": True}
-    )
-    output_name: str = dataclasses.field(
-        default="", metadata={"help": "First part of the files' names, for example voc_2012.", "required": True}
-    )
-    split: str | None = dataclasses.field(
-        default=None, metadata={"help": "The one split to convert; by default every split file of ImageSets/Main."}
-    )
-    labels: str | None = dataclasses.field(
-        default=None,
-        metadata={
-            "help": "Text file of class names, one a line, in the order of their ids; by default labels.txt "
-            "in dataset_dir, or else the names found in all annotations, sorted."
-        },
-    )
-    workers: int = dataclasses.field(default=0, metadata={"help": "Processes; 0 is one for each core.", "minimum": 0})
-    samples_per_file: int = dataclasses.field(default=200, metadata={"help": "Most records in one file.", "minimum": 1})
-    strict: bool = dataclasses.field(
-        default=False, metadata={"help": "Write nothing and fail if a single file has to be skipped."}
-    )
-    report: str | None = dataclasses.field(
-        default=None, metadata={"help": "JSON file for counts and for all that was skipped, dropped or repaired."}
-    )
-    skip_unknown: bool = dataclasses.field(
-        default=False, metadata={"help": "Leave out objects whose class is not in the list, instead of stopping."}
-    )
-    skip_empty: bool = dataclasses.field(default=False, metadata={"help": "Leave out pictures without objects."})
-    unlabelled_as_background: bool = dataclasses.field(
-        default=False, metadata={"help": "Take pictures without an annotation as pictures without objects."}
-    )
+    workers: int = flag(0, "processes; 0 is one for each core", minimum=0)
+    samples_per_file: int = flag(200, "most records in one file", minimum=1)
+    strict: bool = flag(False, "write nothing and fail if a single file has to be skipped")
+    report: str | None = flag(None, "JSON file for counts and for all that was skipped, dropped or repaired")
+    skip_unknown: bool = flag(False, "leave out objects whose class is not in the list, instead of stopping")
+    skip_empty: bool = flag(False, "leave out pictures without objects")
+    unlabelled_as_background: bool = flag(False, "take pictures without an annotation as pictures without objects")
 
 
 def main(config: Config) -> None:
@@ -98,11 +73,10 @@ def main(config: Config) -> None:
         tallies = []
         for split, (ids, missing) in splits.items():
             tally = SplitTally(split, Counter(dict.fromkeys(names, 0)))
-            jobs = _jobs(config, data_set, found, ids, functools.partial(_note, tally, told))
+            note = functools.partial(_note, tally, told)
+            jobs = scan.make_jobs(data_set, found, ids, config.unlabelled_as_background, note)
             for line in missing:
-                _note(
-                    tally, told, Note("skipped", "listed but not there", line, f"listed in {split}, but no file is called so")
-                )
+                note(Note("skipped", "listed but not there", line, f"listed in {split}, but no file is called so"))
             _write_split(config, staging.folder, jobs, tally, told)
             tallies.append(tally)
 
@@ -113,11 +87,9 @@ def main(config: Config) -> None:
 
 
 def _check_names(config: Config) -> None:
-    for flag, value in (("--output_name", config.output_name), ("--split", config.split)):
+    for name, value in (("--output_name", config.output_name), ("--split", config.split)):
         if value is not None and (not value or value.startswith(".") or set(value) & set("/\\*?[]\n")):
-            raise UserError(
-                f"{flag}={value!r} cannot be part of a file name: no empty name, leading dot, slash, or any of *?[]"
-            )
+            raise UserError(f"{name}={value!r} cannot be part of a file name: no leading dot, slash or any of *?[]")
 
 
 def _class_names(config: Config, data_set: DataSet, found: Scan) -> list[str]:
@@ -141,18 +113,12 @@ def _refuse_unknown(config: Config, data_set: DataSet, found: Scan, ids: list[st
         )
 
 
-def _jobs(config: Config, data_set: DataSet, found: Scan, ids: list[str], note: Callable[[Note], None]) -> list[Job]:
-    # Without split files every picture of the folder belongs to the one split.
-    unlabelled = [] if data_set.split_files else found.unlabelled
-    return scan.make_jobs(data_set, found, [*ids, *unlabelled], config.unlabelled_as_background, note)
-
-
 def _note(tally: SplitTally, told: set[Note], note: Note) -> None:
     """Counts a note and prints it, once for all splits that its file stands in."""
     tally.note(note)
     if note.detail and note not in told:
         told.add(note)
-        tqdm.write(f"{note.file}: {note.detail} ({_EFFECTS[note.group]})", file=sys.stderr)
+        say(f"{note.file}: {note.detail} ({_EFFECTS[note.group]})")
 
 
 def _write_split(config: Config, folder: Path, jobs: list[Job], tally: SplitTally, told: set[Note]) -> None:
@@ -160,10 +126,9 @@ def _write_split(config: Config, folder: Path, jobs: list[Job], tally: SplitTall
     label_ids = {name: label for label, name in enumerate(tally.objects_per_class, start=1)}
     work = functools.partial(convert, label_ids=label_ids, skip_empty=config.skip_empty)
     outcomes = ordered_map(work, jobs, config.workers or available_cores())
-    progress = tqdm(outcomes, desc=tally.split, total=len(jobs), unit="picture", file=sys.stderr, disable=None)
     shards = ShardWriter(folder, f"{config.output_name}_{tally.split}", config.samples_per_file)
     with contextlib.closing(outcomes), shards:
-        for outcome in progress:
+        for outcome in progress(outcomes, tally.split, len(jobs), "picture"):
             for note in outcome.notes:
                 _note(tally, told, note)
             if outcome.framed is not None:
@@ -219,31 +184,5 @@ def _publish(config: Config, staging: Staging, names: list[str], tallies: list[S
         staging.publish([name for stem, shards in stems.items() for name in obsolete_shards(output_dir, stem, shards)])
 
 
-def _parse(argv: Sequence[str]) -> Config:
-    parser = argparse.ArgumentParser(prog=_COMMAND, description=__doc__, allow_abbrev=False)
-    for field in dataclasses.fields(Config):
-        is_flag = isinstance(field.default, bool)
-        kind = (
-            {"action": argparse.BooleanOptionalAction} if is_flag else {"type": int if isinstance(field.default, int) else str}
-        )
-        required = field.metadata.get("required", False)
-        parser.add_argument(f"--{field.name}", default=field.default, help=field.metadata["help"], required=required, **kind)
-    values = vars(parser.parse_args(argv))
-    for field in dataclasses.fields(Config):
-        if "minimum" in field.metadata and values[field.name] < field.metadata["minimum"]:
-            raise UserError(f"--{field.name}={values[field.name]}: must be at least {field.metadata['minimum']}")
-    return Config(**values)
-
-
-def run(argv: Sequence[str]) -> int:
-    """The command with its flags; its exit code."""
-    try:
-        main(_parse(argv))
-    except UserError as error:
-        print(f"{_COMMAND}: error: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1:]))
+    flags.run(Config, main)

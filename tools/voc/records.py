@@ -65,9 +65,13 @@ def convert(job: Job, label_ids: dict[str, int], skip_empty: bool) -> Outcome:
     return outcome
 
 
+def reason_of(error: Exception) -> str:
+    """Why a file is unusable, without its path: a note names it anyway."""
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
 def _skipped(outcome: Outcome, reason: str, path: Path, error: Exception) -> Outcome:
-    text = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-    outcome.notes.append(Note("skipped", reason, path.name, text))
+    outcome.notes.append(Note("skipped", reason, path.name, reason_of(error)))
     return outcome
 
 

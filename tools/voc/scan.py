@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from tools.voc import annotations, layout
 from tools.voc.annotations import AnnotationError
 from tools.voc.layout import DataSet
-from tools.voc.records import Job, Note
+from tools.voc.records import Job, Note, reason_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +32,7 @@ def scan(data_set: DataSet) -> Scan:
         try:
             filename, names = annotations.peek(data_set.annotation_path(file).read_bytes())
         except (AnnotationError, OSError) as error:
-            problems[key] = str(error)
+            problems[key] = reason_of(error)
             continue
         # Interned, or a large data set would hold the same few names a million times.
         objects[key] = [sys.intern(name) for name in names]
@@ -50,9 +50,12 @@ def objects_per_file(data_set: DataSet, found: Scan, ids: Iterable[str]) -> dict
 def make_jobs(
     data_set: DataSet, found: Scan, ids: Iterable[str], unlabelled_as_background: bool, note: Callable[[Note], None]
 ) -> list[Job]:
-    """The jobs of `ids`; `note` is told of every id that cannot become one."""
+    """The jobs of `ids`; `note` is told of every id that cannot become one.
+
+    Without split files the pictures that no annotation belongs to are part of the one split.
+    """
     jobs = []
-    for key in ids:
+    for key in [*ids, *([] if data_set.split_files else found.unlabelled)]:
         file = data_set.annotations.get(key)
         image = found.images.get(key) if file else data_set.images[key][0]
         if key in found.problems:
