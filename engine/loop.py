@@ -13,7 +13,8 @@ import tensorflow as tf
 from engine import optim
 from engine.checkpoints import Saver, TrainState
 from engine.errors import UserError
-from engine.run_log import RunLog, say
+from engine.progress import say
+from engine.run_log import RunLog
 
 Batch = dict[str, tf.Tensor]
 

@@ -1,26 +1,22 @@
-"""A progress bar on stderr, for a person at a terminal, and lines that do not break it."""
+"""What a command says while it works, on stderr: lines, and a progress bar that they do not break."""
 
 import sys
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any
 
-Item = TypeVar("Item")
+from tqdm import tqdm
+
+# In a log file a bar is a line now and then, not one several times a second.
+_SECONDS_BETWEEN_LINES = 30.0
 
 
-def progress(items: Iterable[Item], label: str, total: int, unit: str) -> Iterable[Item]:
-    """`items`, with a bar that counts them where stderr is a terminal; a log file gets none."""
-    if not sys.stderr.isatty():
-        return items
-    from tqdm import tqdm  # not free to import, and of no use without a terminal
-
-    return tqdm(items, desc=label, total=total, unit=unit, file=sys.stderr)
+def progress(items: Iterable[Any] | None, label: str, *, total: int, unit: str) -> tqdm:
+    """`items` with a bar that counts them; without items a bar to `update` by hand."""
+    interval = 0.1 if sys.stderr.isatty() else _SECONDS_BETWEEN_LINES
+    return tqdm(items, desc=label, total=total, unit=unit, file=sys.stderr, mininterval=interval)
 
 
 def say(line: str) -> None:
     """Prints a line on stderr, above a bar if there is one."""
-    if sys.stderr.isatty():
-        from tqdm import tqdm
-
-        tqdm.write(line, file=sys.stderr)
-    else:
-        print(line, file=sys.stderr)
+    tqdm.write(line, file=sys.stderr)
+    sys.stderr.flush()

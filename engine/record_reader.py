@@ -42,13 +42,21 @@ class RecordFiles:
         return len(self._places)
 
     def read(self, index: int) -> bytes:
-        """The payload of record `index`; safe to call from several threads."""
+        """The payload of record `index`; safe to call from several threads.
+
+        Raises:
+            UserError: its checksum does not fit: the file was damaged after it was written.
+        """
         file = int(self._file_of[index])
         if file not in self._open:
             # Two threads may both open it; the loser's descriptor stays open until the process ends.
             self._open.setdefault(file, os.open(self._paths[file], os.O_RDONLY))
         offset, length = (int(value) for value in self._places[index])
-        return os.pread(self._open[file], length, offset)
+        data = os.pread(self._open[file], length + _AFTER, offset)
+        record, checksum = data[:length], data[length:]
+        if checksum != tfrecords.masked_crc(record).to_bytes(_AFTER, "little"):
+            raise UserError(f"{self._paths[file]}: damaged at byte {offset} (wrong checksum); convert this split again")
+        return record
 
 
 def _places(path: str) -> np.ndarray:

@@ -1,18 +1,12 @@
-"""A run's folder: config.json, metrics.jsonl, TensorBoard's events; and the console."""
+"""A run's folder: config.json, metrics.jsonl, TensorBoard's events."""
 
 import json
 import pathlib
-import sys
 from typing import Any
 
 import tensorflow as tf
 
 from engine.files import write_json
-
-
-def say(message: str) -> None:
-    """One line of log, on stderr: stdout is for results."""
-    print(message, file=sys.stderr, flush=True)
 
 
 class RunLog:

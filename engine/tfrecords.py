@@ -11,22 +11,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from engine.crc32c import crc32c
+import google_crc32c
 
 # Until its set is published a shard carries this suffix, which `NAME_SPLIT_*.tfrecord` cannot match.
 UNFINISHED = ".part"
 _MIN_DIGITS = 3
 
 
-def _masked_crc(data: bytes) -> int:
-    crc = crc32c(data)
+def masked_crc(data: bytes) -> int:
+    """The checksum of a TFRecord file: CRC-32C, rotated and offset, since CRCs of data that hold CRCs are weak."""
+    crc = google_crc32c.value(data)
     return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def frame(record: bytes) -> bytes:
     """`record` with its length and checksums: what stands in a TFRecord file, byte for byte."""
     length = struct.pack("<Q", len(record))
-    return b"".join((length, struct.pack("<I", _masked_crc(length)), record, struct.pack("<I", _masked_crc(record))))
+    return b"".join((length, struct.pack("<I", masked_crc(length)), record, struct.pack("<I", masked_crc(record))))
 
 
 def shard_names(directory: Path, stem: str) -> list[str]:

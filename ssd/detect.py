@@ -9,17 +9,16 @@ cannot be read is named, the others are done, and the exit code is 1.
 
 import dataclasses
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from engine import devices, flags, images
 from engine.errors import UserError
 from engine.files import write_json
 from engine.flags import flag
-from engine.run_log import say
+from engine.progress import progress, say
 from ssd import nets
 from ssd.detector import Detector
 from ssd.draw import draw_boxes
@@ -65,12 +64,11 @@ def main(config: Config, inputs: Sequence[str]) -> int:
     output_dir = pathlib.Path(config.output_dir)
     names = _output_names(files)
     listed = []
-    with tqdm(total=len(files), unit="picture", desc="detecting") as progress:
-        for pictures in _batches(files, config.batch_size, unread, progress):
-            for picture, (boxes, scores, labels) in zip(pictures, _detect(detector, pictures, config.batch_size), strict=True):
-                drawn = draw_boxes(picture.image, boxes, labels, detector.class_names, scores)
-                images.write_jpeg(output_dir / names[picture.file], drawn)
-                listed.append(_described(picture, boxes, scores, labels, detector.class_names))
+    for pictures in _batches(progress(files, "detecting", total=len(files), unit="picture"), config.batch_size, unread):
+        for picture, (boxes, scores, labels) in zip(pictures, _detect(detector, pictures, config.batch_size), strict=True):
+            drawn = draw_boxes(picture.image, boxes, labels, detector.class_names, scores)
+            images.write_jpeg(output_dir / names[picture.file], drawn)
+            listed.append(_described(picture, boxes, scores, labels, detector.class_names))
     write_json(output_dir / "detections.json", listed)
     found = sum(len(entry["detections"]) for entry in listed)
     print(f"{found} objects in {len(listed)} pictures; pictures with boxes and detections.json are in {output_dir}")
@@ -96,9 +94,7 @@ def _list_pictures(inputs: Sequence[str]) -> tuple[list[pathlib.Path], dict[path
     return list(files), unread
 
 
-def _batches(
-    files: Sequence[pathlib.Path], batch_size: int, unread: dict[pathlib.Path, str], progress: tqdm
-) -> Iterator[list[_Picture]]:
+def _batches(files: Iterable[pathlib.Path], batch_size: int, unread: dict[pathlib.Path, str]) -> Iterator[list[_Picture]]:
     """Reads the files, a batch at a time; those that cannot be read go into `unread`."""
     pictures: list[_Picture] = []
     for file in files:
@@ -108,7 +104,6 @@ def _batches(
             unread[file] = str(error)
         except OSError as error:
             unread[file] = error.strerror or str(error)
-        progress.update()
         if len(pictures) == batch_size:
             yield pictures
             pictures = []

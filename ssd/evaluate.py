@@ -10,12 +10,11 @@ import pathlib
 from collections.abc import Sequence
 
 import numpy as np
-from tqdm import tqdm
 
 from engine import devices, flags, images
 from engine.files import write_json
 from engine.flags import flag
-from engine.run_log import say
+from engine.progress import progress, say
 from ssd import dataset, input_pipeline, nets, report
 from ssd.dataset import Record, Split
 from ssd.detector import Detector
@@ -77,7 +76,7 @@ def run(detector: Detector, split: Split, config: Config, picture_dir: pathlib.P
         num_preprocessing_threads=config.num_preprocessing_threads,
     )
     results = report.Results()
-    with tqdm(total=len(split.records), unit="picture", desc="evaluating") as progress:
+    with progress(None, "evaluating", total=len(split.records), unit="picture") as bar:
         for batch in batches:
             found = [tensor.numpy() for tensor in detector.detect(batch["image"])]
             for number, *detections in zip(batch["example"].numpy(), *found, strict=True):
@@ -89,7 +88,7 @@ def run(detector: Detector, split: Split, config: Config, picture_dir: pathlib.P
                 if number < config.pictures:
                     drawn = _draw(truth, boxes, scores, labels, detector.class_names)
                     images.write_jpeg(picture_dir / f"{pathlib.Path(truth.filename).stem}.jpg", drawn)
-                progress.update()
+                bar.update()
     return results
 
 

@@ -15,7 +15,8 @@ from engine.errors import UserError
 from engine.flags import flag
 from engine.loop import Batch, make_train_step, train
 from engine.optim import MovingAverages
-from engine.run_log import RunLog, say
+from engine.progress import say
+from engine.run_log import RunLog
 from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
 from ssd import dataset, encoding, input_pipeline, nets, preprocessing, summaries

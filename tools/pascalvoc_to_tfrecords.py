@@ -128,7 +128,7 @@ def _write_split(config: Config, folder: Path, jobs: list[Job], tally: SplitTall
     outcomes = ordered_map(work, jobs, config.workers or available_cores())
     shards = ShardWriter(folder, f"{config.output_name}_{tally.split}", config.samples_per_file)
     with contextlib.closing(outcomes), shards:
-        for outcome in progress(outcomes, tally.split, len(jobs), "picture"):
+        for outcome in progress(outcomes, tally.split, total=len(jobs), unit="picture"):
             for note in outcome.notes:
                 _note(tally, told, note)
             if outcome.framed is not None:

@@ -8,7 +8,7 @@ import pytest
 
 from engine.parallel import available_cores, ordered_map
 
-PROGRAM = """
+PROGRAM = r"""
 import os, signal, sys, time
 from engine.errors import UserError
 from engine.parallel import ordered_map
@@ -28,7 +28,7 @@ def die_at_5(n):
     return n
 
 def slow(n):
-    print(os.getpid(), flush=True)
+    os.write(1, b"%d\n" % os.getpid())  # at once: lines of two processes must not mix
     time.sleep(0.05)
     return bytes(100_000)
 

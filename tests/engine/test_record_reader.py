@@ -43,6 +43,17 @@ def test_a_damaged_file_is_named(files, tmp_path):
         RecordFiles([tmp_path / "nowhere"])
 
 
+def test_a_flipped_bit_is_found(tmp_path):
+    path = write(tmp_path / "records", [b"first", b"second"])
+    data = bytearray(path.read_bytes())
+    data[data.index(b"second")] ^= 1
+    path.write_bytes(data)
+    records = RecordFiles([path])
+    assert records.read(0) == b"first"
+    with pytest.raises(UserError, match="records: damaged at byte 33"):
+        records.read(1)
+
+
 def positions(num_examples, take, **kwargs):
     dataset = record_reader.shuffled_examples(num_examples, **kwargs)
     return [(int(epoch), int(example)) for epoch, example in dataset.take(take)]

@@ -1,41 +1,10 @@
 import contextlib
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
-from engine.crc32c import crc32c
 from engine.examples import bytes_feature, float_feature, int64_feature, serialize_example
 from engine.tfrecords import UNFINISHED, ShardWriter, frame, obsolete_shards, shard_names
-
-
-def test_crc32c_of_published_vectors():
-    # RFC 3720, B.4; the first one is the check value of the CRC catalogues.
-    vectors = {
-        b"123456789": 0xE3069283,
-        b"": 0,
-        bytes(32): 0x8A9136AA,
-        b"\xff" * 32: 0x62A8AB43,
-        bytes(range(32)): 0x46DD794E,
-        bytes(range(31, -1, -1)): 0x113FDB5C,
-    }
-    assert {data: crc32c(data) for data in vectors} == vectors
-
-
-def crc_bit_by_bit(data):
-    register = 0xFFFFFFFF
-    for byte in data:
-        register ^= byte
-        for _ in range(8):
-            register = (register >> 1) ^ (0x82F63B78 * (register & 1))
-    return register ^ 0xFFFFFFFF
-
-
-@pytest.mark.parametrize("length", [1, 4, 562, 563, 564, 565, 1017, 6776, 6777, 6778, 13070, 13071, 20000])
-def test_crc32c_is_the_slow_one(length):
-    data = np.random.default_rng(length).integers(0, 256, length, np.uint8).tobytes()
-    assert crc32c(data) == crc_bit_by_bit(data)
-    assert crc32c(bytes(length)) == crc_bit_by_bit(bytes(length))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from engine import images
 from tests.engine.pictures import encode, scene, with_orientation
-from tests.tools.voc_folder import convert, names, voc
+from tests.tools.voc_folder import convert, names, said, voc
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 9901\n"
 JPEG = encode(scene(), "JPEG", quality=90)
@@ -99,7 +99,7 @@ def test_unusable_pictures_are_named_and_skipped(tmp_path, capfd, data, reason):
     voc(tmp_path / "d", image=data)
     voc(tmp_path / "d", "b")
     assert names(convert(tmp_path / "d")) == ["b.jpg"]
-    lines = capfd.readouterr().err.splitlines()
+    lines = said(capfd.readouterr().err)
     assert lines[0].startswith("a.jpg: ")
     assert reason in lines[0]
     assert lines[1].startswith("train: 1 picture ")

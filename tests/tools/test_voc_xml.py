@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from engine.errors import UserError
-from tests.tools.voc_folder import CAT, annotation, boxes, convert, names, object_tag, size_tag, voc
+from tests.tools.voc_folder import CAT, annotation, boxes, convert, names, object_tag, said, size_tag, voc
 
 CAT_BOX = [20 / 80, 10 / 120, 70 / 80, 60 / 120]
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 9901\n"
@@ -70,7 +70,7 @@ def test_size_of_another_scale_scales_the_boxes(tmp_path, capsys):
 def test_unrelated_size_is_told_with_both_sizes(tmp_path, capsys):
     (record,) = convert(voc(tmp_path / "d", size=size_tag(500, 375)))
     np.testing.assert_allclose(boxes(record), [CAT_BOX], atol=1e-7)
-    line = capsys.readouterr().err.splitlines()[0]
+    line = said(capsys.readouterr().err)[0]
     assert all(part in line for part in ("a.xml", "500x375", "120x80"))
 
 
@@ -127,7 +127,7 @@ def test_what_is_no_annotation_is_named_and_skipped(tmp_path, capsys, content, r
     voc(tmp_path / "d", "c")
     assert names(convert(tmp_path / "d")) == ["b.jpg", "c.jpg"]
     errors = capsys.readouterr().err
-    line = errors.splitlines()[0]
+    line = said(errors)[0]
     assert line.startswith("a.xml: ")
     assert reason in line
     assert "skipped: unusable annotation: 1 (a.xml)" in errors

@@ -97,3 +97,8 @@ def names(records):
 
 def manifest(folder, name="set"):
     return json.loads((Path(folder) / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def said(errors):
+    """The lines that a command wrote on stderr, without the progress bar."""
+    return [line.rstrip() for line in errors.splitlines() if line.strip() and "%|" not in line]
