@@ -20,6 +20,8 @@ from engine.slim_net import SlimNet
 
 AVERAGE = "ExponentialMovingAverage"
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
+# What in a manifest decides whether a checkpoint's slots are those of the optimizer in use.
+_DECIDE_SLOTS = ("optimizer", "trainable_scopes")
 _KEEP_NEWEST, _KEEP_EVERY_HOURS = 5, 1
 
 
@@ -106,23 +108,25 @@ class Saver:
     def restore(self, prefix: str) -> None:
         """Sets the state to that of the checkpoint `prefix`.
 
-        The slots of another optimizer than the one in use are left fresh.
+        The slots of another optimizer, or of other trained variables, than those in use are left fresh; averages
+        that the checkpoint lacks start from its weights.
         """
         stored = StoredWeights(prefix)
-        same_optimizer = stored.manifest.get("optimizer") == self._state.manifest["optimizer"]
+        parts = ["model", "step", "examples"]
+        if keeps_slots := all(stored.manifest.get(key) == self._state.manifest.get(key) for key in _DECIDE_SLOTS):
+            parts.append("optimizer")
+        if keeps_averages := any(name.endswith(f"/{AVERAGE}") for name in stored.shapes):
+            parts.append("averages")
+        objects = {part: getattr(self._checkpoint, part) for part in parts if hasattr(self._checkpoint, part)}
         try:
-            if same_optimizer:
-                self._checkpoint.restore(prefix).assert_existing_objects_matched()
-            else:
-                self._restore_without_slots(prefix)
+            tf.train.Checkpoint(**objects).restore(prefix).expect_partial().assert_existing_objects_matched()
         except (AssertionError, ValueError, tf.errors.OpError) as error:
             raise UserError(f"{prefix}: does not fit this run ({str(error).splitlines()[0]})") from None
+        if not keeps_slots:
+            self._state.optimizer.iterations.assign(self._state.step.read_value())
+        if self._state.averages is not None and not keeps_averages:
+            self._state.averages.reset()
         self._newest = int(self._state.step), prefix
-
-    def _restore_without_slots(self, prefix: str) -> None:
-        parts = {name: getattr(self._checkpoint, name) for name in ("model", "step", "examples", "averages")}
-        tf.train.Checkpoint(**parts).restore(prefix).expect_partial().assert_existing_objects_matched()
-        self._state.optimizer.iterations.assign(self._state.step.read_value())
 
 
 def find(path: str | pathlib.Path) -> str:

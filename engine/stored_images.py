@@ -53,6 +53,18 @@ def to_stored(data: bytes) -> StoredImage:
     return stored
 
 
+def decode_as_stored(data: bytes) -> np.ndarray:
+    """The pixels that a record of this picture gives, [H, W, 3] uint8 RGB: what a net sees in training it sees in use.
+
+    That is `images.decode` but for JPEGs that a record cannot hold as they are: their pixels went through JPEG again.
+    Raises ImageError as `images.decode` does.
+    """
+    image = images.decode(data)
+    if images.sniff(data) == "jpeg" and not _is_plain_jpeg(data):
+        return images.decode(_encode(image, "jpeg"))
+    return image
+
+
 def _jpeg_as_it_is(data: bytes) -> StoredImage:
     # A grey decode at an eighth of the size still reads every coefficient, in half the time.
     images.imdecode(images.checked(data), cv2.IMREAD_REDUCED_GRAYSCALE_8 | cv2.IMREAD_IGNORE_ORIENTATION)

@@ -19,6 +19,7 @@ from engine.errors import UserError
 from engine.files import write_json
 from engine.flags import flag
 from engine.progress import progress, say
+from engine.stored_images import decode_as_stored
 from ssd import nets
 from ssd.detector import Detector
 from ssd.draw import draw_boxes
@@ -99,7 +100,7 @@ def _batches(files: Iterable[pathlib.Path], batch_size: int, unread: dict[pathli
     pictures: list[_Picture] = []
     for file in files:
         try:
-            pictures.append(_Picture(file, images.decode(file.read_bytes())))
+            pictures.append(_Picture(file, decode_as_stored(file.read_bytes())))
         except UserError as error:
             unread[file] = str(error)
         except OSError as error:

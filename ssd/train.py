@@ -6,7 +6,9 @@ Checkpoints and event logs go to train_dir, where a run that was interrupted goe
 """
 
 import dataclasses
+from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
 
 from engine import checkpoints, devices, flags, train_flags
@@ -81,37 +83,8 @@ def main(config: Config) -> None:
             averages.reset()
 
     # Train
-    def losses(batch: Batch, *, is_training: bool = True) -> dict[str, tf.Tensor]:
-        class_logits, box_offsets = net(nets.normalise(batch["image"], config.model_name), is_training=is_training)
-        return multibox_loss(
-            class_logits,
-            box_offsets,
-            batch["target_labels"],
-            batch["target_offsets"],
-            batch["target_ious"],
-            mining=config.mining,
-            normalizer=config.normalizer,
-            negative_ratio=config.negative_ratio,
-            min_negatives_per_image=config.min_negatives_per_image,
-            loss_alpha=config.loss_alpha,
-            label_smoothing=config.label_smoothing,
-        )
-
-    batches = input_pipeline.training_batches(
-        split.records,
-        anchors,
-        image_size=nets.NETS[config.model_name].image_size,
-        batch_size=config.batch_size,
-        num_classes=num_classes,
-        recipe=config.recipe,
-        matching=config.matching,
-        match_threshold=config.match_threshold,
-        seed=config.seed,
-        start=int(state.examples),
-        labels_offset=config.labels_offset,
-        num_readers=config.num_readers,
-        num_preprocessing_threads=config.num_preprocessing_threads,
-    )
+    losses = _make_losses(config, net)
+    batches = _training_batches(config, split, anchors, num_classes, start=int(state.examples))
     train_step = make_train_step(
         state,
         losses,
@@ -132,6 +105,48 @@ def main(config: Config) -> None:
         log_every_n_steps=config.log_every_n_steps,
         save_interval_secs=config.save_interval_secs,
         save_summaries_secs=config.save_summaries_secs,
+    )
+
+
+def _make_losses(config: Config, net: SlimNet) -> Callable[..., dict[str, tf.Tensor]]:
+    """The function from a batch to the terms of its loss."""
+
+    def losses(batch: Batch, *, is_training: bool = True) -> dict[str, tf.Tensor]:
+        class_logits, box_offsets = net(nets.normalise(batch["image"], config.model_name), is_training=is_training)
+        return multibox_loss(
+            class_logits,
+            box_offsets,
+            batch["target_labels"],
+            batch["target_offsets"],
+            batch["target_ious"],
+            mining=config.mining,
+            normalizer=config.normalizer,
+            negative_ratio=config.negative_ratio,
+            min_negatives_per_image=config.min_negatives_per_image,
+            loss_alpha=config.loss_alpha,
+            label_smoothing=config.label_smoothing,
+        )
+
+    return losses
+
+
+def _training_batches(
+    config: Config, split: dataset.Split, anchors: np.ndarray, num_classes: int, start: int
+) -> tf.data.Dataset:
+    return input_pipeline.training_batches(
+        split.records,
+        anchors,
+        image_size=nets.NETS[config.model_name].image_size,
+        batch_size=config.batch_size,
+        num_classes=num_classes,
+        recipe=config.recipe,
+        matching=config.matching,
+        match_threshold=config.match_threshold,
+        seed=config.seed,
+        start=start,
+        labels_offset=config.labels_offset,
+        num_readers=config.num_readers,
+        num_preprocessing_threads=config.num_preprocessing_threads,
     )
 
 

@@ -10,6 +10,9 @@ import cv2
 import numpy as np
 
 NAMES = ("disc", "square", "triangle")
+# Figures stand, a little tilted: shapes at any angle need far more pictures to learn from.
+UPRIGHT = {"disc": 0.0, "square": np.pi / 4, "triangle": -np.pi / 2}
+MAX_TILT = np.pi / 12
 SIDES = (240, 500)  # pixels
 EMPTY_SHARE = 0.05  # of the pictures, without any figure
 MAX_FIGURES = 6
@@ -86,7 +89,8 @@ def random_shape(rng: np.random.Generator, height: int, width: int) -> Shape:
     """A shape whose circle lies within the picture."""
     radius = rng.uniform(*DIAMETERS) * min(height, width) / 2
     centre = (rng.uniform(radius, height - radius), rng.uniform(radius, width - radius))
-    return Shape(NAMES[rng.integers(len(NAMES))], centre, radius, rng.uniform(0, 2 * np.pi))
+    name = NAMES[rng.integers(len(NAMES))]
+    return Shape(name, centre, radius, UPRIGHT[name] + rng.uniform(-MAX_TILT, MAX_TILT))
 
 
 def outline(shape: Shape) -> np.ndarray:

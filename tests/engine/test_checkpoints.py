@@ -70,6 +70,22 @@ def test_another_optimizer_keeps_weights_and_step(tmp_path):
         np.testing.assert_array_equal(variable, other.net.variables_by_name[name])
 
 
+def test_averages_that_are_new_start_from_the_weights(tmp_path):
+    state = make_state(averages=False)
+    advance(state, 3)
+    Saver(state, tmp_path).save()
+    other = make_state()
+    Saver(other, tmp_path).restore(checkpoints.find(tmp_path))
+    for name, variable in state.net.variables_by_name.items():
+        np.testing.assert_array_equal(other.averages.averages[name], variable)
+    assert_same(snapshot(state), {k: v for k, v in snapshot(other).items() if not k.startswith("average/")})
+    advance(other, 1)
+    Saver(other, tmp_path).save()
+    without = make_state(averages=False)
+    Saver(without, tmp_path).restore(checkpoints.find(tmp_path))
+    assert int(without.step) == 4
+
+
 def test_names_in_the_file(tmp_path):
     state = make_state()
     advance(state, 2)

@@ -1,0 +1,74 @@
+import re
+
+import pytest
+import tensorflow as tf
+import tf_slim as slim
+
+from engine import loop, optim
+from engine.checkpoints import TrainState
+from engine.slim_net import SlimNet
+
+
+@pytest.fixture
+def state():
+    net = SlimNet("net", lambda images, is_training: slim.conv2d(images, 2, 1, scope="conv1", activation_fn=None), [4, 4, 3])
+    return TrainState(net, net.trainable_by_name, optim.make_optimizer("sgd", 0.5), None, {"optimizer": "sgd"})
+
+
+def make_step(state, **options):
+    def losses(batch):
+        outputs = state.net(batch["image"], is_training=True)
+        return {"a": tf.reduce_mean(outputs), "b": 2 * tf.reduce_mean(outputs[..., 0])}
+
+    settings = {"weight_decay": 0.0, "bias_learning_rate_factor": 1.0, "clip_gradient_norm": None, "xla": False} | options
+    return loop.make_train_step(state, losses, **settings)
+
+
+BATCH = {"image": tf.ones([5, 4, 4, 3]), "example": tf.range(5, dtype=tf.int64)}
+
+
+@pytest.mark.parametrize("xla", [False, True])
+def test_one_step_by_hand(state, xla):
+    bias = state.net.variables_by_name["net/conv1/biases"]
+    scalars = {name: float(value) for name, value in make_step(state, xla=xla)(BATCH).items()}
+    # d loss / d bias: mean over two channels gives (1/2, 1/2), twice the mean over the first gives (2, 0)
+    assert bias.numpy() == pytest.approx([-0.5 * 2.5, -0.5 * 0.5])
+    assert scalars["loss"] == pytest.approx(scalars["a"] + scalars["b"], rel=1e-6)
+    assert scalars["learning_rate"] == 0.5
+    assert scalars["gradient_norm"] == pytest.approx((4 * (2.5**2 + 0.5**2)) ** 0.5, rel=1e-5)
+    assert (int(state.step), int(state.examples)) == (1, 5)
+
+
+def test_the_step_is_traced_once(state):
+    step = make_step(state)
+    for _ in range(3):
+        step(BATCH)
+    assert step.experimental_get_tracing_count() == 1
+
+
+def test_frozen_variables_do_not_move(state):
+    state.trainable = {name: v for name, v in state.trainable.items() if name.endswith("biases")}
+    weights = state.net.variables_by_name["net/conv1/weights"].numpy()
+    state.optimizer = optim.make_optimizer("sgd", 0.5)
+    make_step(state, weight_decay=0.1)(BATCH)
+    assert (state.net.variables_by_name["net/conv1/weights"].numpy() == weights).all()
+
+
+def test_console_line():
+    clock = loop._Clock(save_secs=1000, summaries_secs=1000)
+    clock.stepped(8)
+    clock.stepped(8)
+    line = clock.line(20, 1.23456, 40)
+    assert re.fullmatch(r"step 20, loss = 1\.2346 \(\d+\.\d examples/sec; \d+\.\d{3} sec/batch\), ETA \d+:\d\d:\d\d", line)
+
+
+def test_what_python_said_in_the_pipeline_is_found():
+    def broken(_):
+        from engine.errors import UserError
+
+        raise UserError("a.jpg: cut-off JPEG")
+
+    dataset = tf.data.Dataset.range(1).map(lambda n: tf.numpy_function(broken, [n], tf.int64))
+    with pytest.raises(tf.errors.OpError) as caught:
+        next(iter(dataset))
+    assert loop.reason_in(caught.value) == "a.jpg: cut-off JPEG"
