@@ -7,15 +7,13 @@ conv6_2 are block8/conv1x1 and block8/conv3x3, and so on.
 import tensorflow as tf
 import tf_slim as slim
 
-from classify.nets.vgg import vgg_16_stages
+from classify.nets.vgg import HE, vgg_16_stages
 from engine.slim_net import ACTIVATIONS
 from ssd.nets.heads import multibox_heads
 
 _NORM_SCALE, _NORM_EPSILON = 20.0, 1e-10
 # Caffe's "xavier": uniform with variance 1 / fan_in, for every layer that VGG-16 does not have.
 _XAVIER = slim.variance_scaling_initializer(factor=1.0, mode="FAN_IN", uniform=True)
-# Trained from scratch, 13 rectified layers need He's variance of 2 / fan_in, or the signal dies on the way up.
-_HE = slim.variance_scaling_initializer(factor=2.0, mode="FAN_IN", uniform=True)
 
 
 def ssd_300_vgg(images: tf.Tensor, num_classes: int, is_training: bool) -> tuple[tf.Tensor, tf.Tensor]:
@@ -44,11 +42,10 @@ def _ssd_vgg(
     The net has no layer that behaves differently in training: neither dropout nor batch normalisation.
     """
     with slim.arg_scope([slim.conv2d], weights_initializer=_XAVIER, outputs_collections=ACTIVATIONS):
-        with slim.arg_scope([slim.conv2d], weights_initializer=_HE):
-            stages = vgg_16_stages(images)
-            net = slim.max_pool2d(stages["conv5"], 3, stride=1, padding="SAME", scope="pool5")
-            net = slim.conv2d(net, 1024, 3, rate=6, scope="conv6")
-            net = slim.conv2d(net, 1024, 1, scope="conv7")
+        stages = vgg_16_stages(images)
+        net = slim.max_pool2d(stages["conv5"], 3, stride=1, padding="SAME", scope="pool5")
+        net = slim.conv2d(net, 1024, 3, rate=6, weights_initializer=HE, scope="conv6")
+        net = slim.conv2d(net, 1024, 1, weights_initializer=HE, scope="conv7")
         sources = [("block4_box", stages["conv4"]), ("block7_box", net)]
         for scope, squeezed, channels, kernel, stride in blocks:
             net = _block(net, scope, squeezed, channels, kernel, stride)
