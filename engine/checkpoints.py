@@ -8,7 +8,7 @@ TF-slim's hold plain names. `StoredWeights` reads both.
 import json
 import pathlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from engine.errors import UserError
 from engine.optim import MovingAverages
+from engine.progress import say
 from engine.slim_net import SlimNet
 
 AVERAGE = "ExponentialMovingAverage"
@@ -129,11 +130,11 @@ class Saver:
         self._newest = int(self._state.step), prefix
 
 
-def find(path: str | pathlib.Path) -> str:
-    """The prefix of the checkpoint that `path` means: a folder (its newest), a prefix, or an .index file.
+def find(path: str | pathlib.Path) -> "StoredWeights":
+    """The checkpoint that `path` means: a folder (its newest), a prefix, or an .index file.
 
     Raises:
-        UserError: there is none; what was looked for is named.
+        UserError: there is none, or it cannot be read; what was looked for is named.
     """
     path = str(path)
     if pathlib.Path(path).is_dir():
@@ -143,19 +144,30 @@ def find(path: str | pathlib.Path) -> str:
     prefix = re.sub(r"\.(index|data-\d+-of-\d+)$", "", path)
     if not (pathlib.Path(prefix + ".index").is_file() or pathlib.Path(prefix).is_file()):
         raise UserError(f"{path}: no checkpoint there: give a folder, or a prefix PATH for which PATH.index exists")
-    return prefix
+    return StoredWeights(prefix)
 
 
-def newest_in(folder: str | pathlib.Path) -> str | None:
-    """The prefix of the folder's newest checkpoint; None when there is none.
+def newest_in(folder: str | pathlib.Path) -> "StoredWeights | None":
+    """The folder's newest checkpoint that can be read; None when there is none.
 
-    The highest step among the files decides, so that a folder that was moved or lost its `checkpoint` file works.
+    The step in the files' names decides, so that a folder that was moved or lost its `checkpoint` file works. One that
+    was cut short, by a crash while it was written, is named and passed over.
+
+    Raises:
+        UserError: there are some, and none can be read.
     """
     steps = {}
     for index in pathlib.Path(folder).glob("*.ckpt-*.index"):
         if found := re.fullmatch(r"(.+\.ckpt-(\d+))\.index", index.name):
             steps[int(found[2])] = str(index.with_name(found[1]))
-    return steps[max(steps)] if steps else None
+    for step in sorted(steps, reverse=True):
+        try:
+            return StoredWeights(steps[step])
+        except UserError as error:
+            say(f"passed over: {error}")
+    if steps:
+        raise UserError(f"{folder}: none of its {len(steps)} checkpoints can be read")
+    return None
 
 
 class StoredWeights:
@@ -240,6 +252,7 @@ def warm_start(
     Raises:
         UserError: a variable is missing or has another shape, or nothing at all fits; nothing was changed.
     """
+    _check_scopes("checkpoint_exclude_scopes", exclude_scopes, net, net.variables_by_name)
     matches = [_match(net, stored, name, model_scope or net.scope, exclude_scopes) for name in net.variables_by_name]
     _refuse_bad(stored, matches, ignore_missing)
     for match in matches:
@@ -281,7 +294,12 @@ def in_scopes(name: str, scopes: Sequence[str]) -> bool:
 
 def select_trainable(net: SlimNet, scopes: Sequence[str]) -> dict[str, tf.Variable]:
     """The variables to train: all, or those in `scopes`. Raises `UserError` for a scope without variables."""
-    for scope in scopes:
-        if not any(in_scopes(name, [scope]) for name in net.trainable_by_name):
-            raise UserError(f"--trainable_scopes={scope}: no variable of {net.scope} lies there")
+    _check_scopes("trainable_scopes", scopes, net, net.trainable_by_name)
     return {name: v for name, v in net.trainable_by_name.items() if not scopes or in_scopes(name, scopes)}
+
+
+def _check_scopes(flag: str, scopes: Sequence[str], net: SlimNet, names: Iterable[str]) -> None:
+    names = list(names)
+    for scope in scopes:
+        if not any(in_scopes(name, [scope]) for name in names):
+            raise UserError(f"--{flag}={scope}: no variable of {net.scope} lies there")

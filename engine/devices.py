@@ -1,6 +1,6 @@
 """Seeds, devices and their memory: called once at the start of a command, before anything is built."""
 
-import shutil
+import os
 import subprocess
 
 import tensorflow as tf
@@ -20,22 +20,24 @@ def prepare(*, seed: int, gpu_memory_fraction: float | None = None) -> None:
         for gpu in gpus:
             tf.config.experimental.set_memory_growth(gpu, True)
         return
-    for gpu, total in zip(gpus, _gpu_megabytes() if gpus else [], strict=True):
+    for gpu, total in zip(gpus, _gpu_megabytes() if gpus else [], strict=False):
         limit = tf.config.LogicalDeviceConfiguration(memory_limit=int(total * gpu_memory_fraction))
         tf.config.set_logical_device_configuration(gpu, [limit])
 
 
 def describe() -> str:
-    """The devices that TensorFlow will use, for the first line of a log."""
-    gpus = tf.config.list_logical_devices("GPU")
-    return f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''}" if gpus else "CPU"
+    """The device that TensorFlow will compute on, for the first line of a log."""
+    gpus = tf.config.list_physical_devices("GPU")
+    return tf.config.experimental.get_device_details(gpus[0]).get("device_name", "GPU") if gpus else "CPU"
 
 
 def _gpu_megabytes() -> list[int]:
     """Total memory of each visible GPU; TensorFlow itself has no public way to ask for it."""
-    if not shutil.which("nvidia-smi"):
-        raise UserError("--gpu_memory_fraction: nvidia-smi is needed to learn the GPU's memory, and it is not installed")
     command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
-    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    visible = len(tf.config.list_physical_devices("GPU"))
-    return [int(megabytes) for megabytes in listing[:visible]]
+    if visible := os.environ.get("CUDA_VISIBLE_DEVICES"):
+        command.append(f"--id={visible}")
+    try:
+        listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise UserError(f"--gpu_memory_fraction: nvidia-smi must tell the GPUs' memory, and failed ({error})") from None
+    return [int(megabytes) for megabytes in listing]

@@ -15,6 +15,7 @@ import cv2
 import numpy as np
 
 from engine.errors import UserError
+from engine.files import writing
 
 cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
 
@@ -24,6 +25,12 @@ bytes(24 << 20)
 
 # OpenCV would apply the orientation itself, but rejects or misreads values that we take as upright.
 COLOR = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION
+
+# Endings of the files in a folder that are taken for pictures.
+SUFFIXES = (
+    *(".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".jpe", ".jfif"),
+    *(".avif", ".heic", ".heif", ".jp2", ".ppm", ".pgm", ".pnm"),
+)
 
 _MAGIC = (
     ("jpeg", re.compile(rb"\xff\xd8\xff")),
@@ -85,11 +92,9 @@ def decode(data: bytes) -> np.ndarray:
 def write_jpeg(path: Path, image: np.ndarray) -> None:
     """Writes a picture [H, W, 3] uint8 RGB and makes its folder; `UserError` where that is not possible."""
     encoded = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 92])[1]
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(encoded.tobytes())
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def checked(data: bytes) -> bytes:

@@ -1,18 +1,20 @@
 """The train step, compiled as one function, and the loop around it: log, save, summarise, stop."""
 
+import contextlib
 import math
 import pathlib
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from engine import optim
+from engine import optim, record_reader
 from engine.checkpoints import Saver, TrainState
 from engine.errors import UserError
+from engine.files import writing
 from engine.progress import say
 from engine.run_log import RunLog
 
@@ -31,7 +33,7 @@ def make_train_step(
     """One step of training as one compiled function: batch -> scalars to log.
 
     Args:
-        losses: batch -> the terms of the loss, scalars; their sum is minimised.
+        losses: batch (a dictionary; "example" [B] is its size) -> the terms of the loss, scalars; their sum is minimised.
         xla: compile it as one XLA program; needs static shapes.
 
     Returns:
@@ -40,7 +42,7 @@ def make_train_step(
     """
     variables = list(state.trainable.values())
 
-    @tf.function(jit_compile=xla)
+    @tf.function(jit_compile=xla, autograph=False)
     def train_step(batch: Batch) -> dict[str, tf.Tensor]:
         # Only what is trained is watched: no gradient is computed for frozen layers below it.
         with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -58,7 +60,7 @@ def make_train_step(
         rate = tf.cast(state.optimizer.learning_rate, tf.float32)
         state.optimizer.apply(gradients, variables)
         state.step.assign_add(1)
-        state.examples.assign_add(len(next(iter(batch.values()))))
+        state.examples.assign_add(batch["example"].shape[0])
         if state.averages is not None:
             state.averages.update(state.step)
         return {"loss": loss, **terms, "gradient_norm": norm, "learning_rate": rate}
@@ -68,7 +70,7 @@ def make_train_step(
 
 def train(
     train_step: Callable[[Batch], dict[str, tf.Tensor]],
-    batches: Iterable[Batch],
+    batches: tf.data.Dataset,
     state: TrainState,
     saver: Saver,
     run_log: RunLog,
@@ -85,15 +87,12 @@ def train(
         UserError: the loss or its gradient stopped being finite (the batch is saved beside the checkpoints, which
             stay as they are), the memory did not suffice, or the input could not be read.
     """
-    if int(state.step) >= max_steps:
-        say(f"nothing to do: {run_log.folder} is at step {int(state.step)}, and --max_number_of_steps={max_steps}")
-        return
     clock = _Clock(save_interval_secs, save_summaries_secs)
-    batch_iterator = iter(batches)
+    batch_iterator = record_reader.iterate(batches)
     saver.save()
     with _StopRequest() as stop:
         while int(state.step) < max_steps and not stop.requested:
-            batch = _next_batch(batch_iterator)
+            batch = _next_or_save(batch_iterator, saver)
             scalars = _run_step(train_step, batch)
             step = int(state.step)
             _refuse_non_finite(scalars, batch, step, run_log.folder)
@@ -101,30 +100,25 @@ def train(
             if step % log_every_n_steps == 0 or step == max_steps:
                 say(clock.line(step, scalars["loss"], max_steps))
                 run_log.scalars(step, scalars)
-            elif clock.compiled_only():
-                clock.restart()
             if clock.summaries_due() or step == max_steps:
-                summarise(batch, step)
-                run_log.flush()
+                with clock.paused():
+                    summarise(batch, step)
+                    run_log.flush()
             if clock.save_due():
-                saver.save()
-    prefix = saver.save()
+                with clock.paused():
+                    saver.save()
+        prefix = saver.save()
     if stop.requested:
         say(f"stopped by {stop.requested} after step {int(state.step)}; the same command goes on from {prefix}")
 
 
-def _next_batch(batches: Any) -> Batch:
+def _next_or_save(batches: Iterator[Batch], saver: Saver) -> Batch:
+    """The next batch; when the input fails, the good steps since the last checkpoint are saved first."""
     try:
         return next(batches)
-    except tf.errors.OpError as error:
-        raise UserError(reason_in(error)) from None
-
-
-def reason_in(error: tf.errors.OpError) -> str:
-    """What a Python function inside a tf.data pipeline said when it failed; else TensorFlow's first line."""
-    lines = error.message.splitlines()
-    raised = [line.partition("UserError: ")[2] for line in lines if "UserError: " in line]
-    return raised[-1] if raised else lines[0]
+    except UserError:
+        saver.save()
+        raise
 
 
 def _run_step(train_step: Callable, batch: Batch) -> dict[str, float]:
@@ -139,43 +133,46 @@ def _refuse_non_finite(scalars: dict[str, float], batch: Batch, step: int, folde
     if math.isfinite(scalars["loss"]) and math.isfinite(scalars["gradient_norm"]):
         return
     path = folder / f"non_finite_step_{step}.npz"
-    np.savez_compressed(path, **{name: value.numpy() for name, value in batch.items()})
+    with writing(path):
+        np.savez_compressed(path, **{name: value.numpy() for name, value in batch.items()})
     values = ", ".join(f"{name} = {value:g}" for name, value in scalars.items())
     raise UserError(f"step {step}: the loss is not finite ({values}); its batch is in {path}; try a lower --learning_rate")
 
 
 class _Clock:
-    """What is due when, and how fast the steps go."""
+    """What is due when, and how fast the steps go. The rate leaves out the step that compiles, pictures and checkpoints."""
 
     def __init__(self, save_secs: float, summaries_secs: float):
         self._save_secs, self._summaries_secs = save_secs, summaries_secs
         self._saved = self._since = time.monotonic()
         self._summarised = -math.inf
         self._steps = self._examples = 0
-        self._compiling = True
+        self._first: tuple[float, float] | None = None  # seconds and rate of the step that compiled
 
     def stepped(self, examples: int) -> None:
+        if self._first is None:
+            seconds = time.monotonic() - self._since
+            say(f"first step done in {seconds:.1f} s, most of it compiling")
+            self._first, self._since = (seconds, examples / seconds), time.monotonic()
+            return
         self._steps += 1
         self._examples += examples
-        if self._compiling:
-            say(f"first step done in {time.monotonic() - self._since:.1f} s, most of it compiling")
 
     def line(self, step: int, loss: float, max_steps: int) -> str:
         """`step N, loss = L (X examples/sec; Y sec/batch), ETA h:mm:ss`, over the steps since the last line."""
         elapsed = time.monotonic() - self._since
-        seconds, rate = elapsed / self._steps, self._examples / elapsed
+        seconds, rate = (elapsed / self._steps, self._examples / elapsed) if self._steps else self._first
         left = int(seconds * (max_steps - step))
         eta = f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
-        self.restart()
+        self._since, self._steps, self._examples = time.monotonic(), 0, 0
         return f"step {step}, loss = {loss:.4f} ({rate:.1f} examples/sec; {seconds:.3f} sec/batch), ETA {eta}"
 
-    def restart(self) -> None:
-        """Begins another interval to measure: after a line, and after the step that compiled."""
-        self._since, self._steps, self._examples, self._compiling = time.monotonic(), 0, 0, False
-
-    def compiled_only(self) -> bool:
-        """Whether the only step so far is the one that compiled, which would spoil the rate of the first line."""
-        return self._compiling and self._steps == 1
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Time spent inside is not counted as training."""
+        start = time.monotonic()
+        yield
+        self._since += time.monotonic() - start
 
     def summaries_due(self) -> bool:
         if due := time.monotonic() - self._summarised >= self._summaries_secs:

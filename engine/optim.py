@@ -28,7 +28,10 @@ HYPER = {
 OPTIMIZERS = {
     "adadelta": lambda rate, h: tf.keras.optimizers.Adadelta(rate, rho=h["adadelta_rho"], epsilon=h["opt_epsilon"]),
     "adagrad": lambda rate, h: tf.keras.optimizers.Adagrad(
-        rate, initial_accumulator_value=h["adagrad_initial_accumulator_value"], epsilon=h["opt_epsilon"]
+        # TensorFlow 1's Adagrad has no epsilon; Keras's is made too small to matter.
+        rate,
+        initial_accumulator_value=h["adagrad_initial_accumulator_value"],
+        epsilon=1e-12,
     ),
     "adam": lambda rate, h: tf.keras.optimizers.Adam(
         rate, beta_1=h["adam_beta1"], beta_2=h["adam_beta2"], epsilon=h["opt_epsilon"]

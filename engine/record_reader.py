@@ -8,8 +8,9 @@ position at once.
 
 import os
 import pathlib
+import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -36,7 +37,6 @@ class RecordFiles:
         places = [_places(path) for path in self._paths]
         self._file_of = np.repeat(np.arange(len(places)), [len(p) for p in places])
         self._places = np.concatenate(places) if places else np.zeros([0, 2], np.int64)
-        self._open: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._places)
@@ -47,15 +47,17 @@ class RecordFiles:
         Raises:
             UserError: its checksum does not fit: the file was damaged after it was written.
         """
-        file = int(self._file_of[index])
-        if file not in self._open:
-            # Two threads may both open it; the loser's descriptor stays open until the process ends.
-            self._open.setdefault(file, os.open(self._paths[file], os.O_RDONLY))
+        path = self._paths[int(self._file_of[index])]
         offset, length = (int(value) for value in self._places[index])
-        data = os.pread(self._open[file], length + _AFTER, offset)
+        # Opened for each record: it costs microseconds, and a large data set has more files than a process may keep open.
+        try:
+            with open(path, "rb", buffering=0) as file:
+                data = os.pread(file.fileno(), length + _AFTER, offset)
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror})") from None
         record, checksum = data[:length], data[length:]
         if checksum != tfrecords.masked_crc(record).to_bytes(_AFTER, "little"):
-            raise UserError(f"{self._paths[file]}: damaged at byte {offset} (wrong checksum); convert this split again")
+            raise UserError(f"{path}: damaged at byte {offset} (wrong checksum); convert this split again")
         return record
 
 
@@ -77,21 +79,32 @@ def _places(path: str) -> np.ndarray:
     return np.array(places, np.int64).reshape(-1, 2)
 
 
-def find_shards(folder: str | pathlib.Path, name: str, split: str) -> list[pathlib.Path]:
-    """The files `NAME_SPLIT_*.tfrecord` in a folder, in order.
+def has_shards(folder: pathlib.Path, name: str, split: str) -> bool:
+    """Whether `find_shards` would find any."""
+    return bool(_shards(folder, name, split))
+
+
+def find_shards(folder: pathlib.Path, name: str, split: str) -> list[pathlib.Path]:
+    """The files `NAME_SPLIT_*.tfrecord` in a folder, in order of their numbers; `*` is 000, 12 or 00000-of-00004.
 
     Raises:
         UserError: there are none; the pattern, the folder and what is there are named. Or their writing was interrupted.
     """
-    folder = pathlib.Path(folder)
     if staging.is_interrupted(folder, name):
         raise UserError(f"{folder}: the conversion of {name} was interrupted while it replaced files; run it again")
-    shards = tfrecords.shard_names(folder, f"{name}_{split}")
+    shards = _shards(folder, name, split)
     if not shards:
         there = sorted(path.name for path in folder.iterdir())
         listed = ", ".join(there[:8]) + (", ..." if len(there) > 8 else "") if there else "nothing"
-        raise UserError(f"no file {name}_{split}_*.tfrecord in {folder}; there is: {listed}")
-    return [folder / shard for shard in shards]
+        raise UserError(f"no file {name}_{split}_*.tfrecord (* a number) in {folder}; there is: {listed}")
+    return shards
+
+
+def _shards(folder: pathlib.Path, name: str, split: str) -> list[pathlib.Path]:
+    # Only a number may follow: the split `train` does not take the files of a split `train_small`.
+    pattern = re.compile(re.escape(f"{name}_{split}_") + r"(\d+)(-of-\d+)?\.tfrecord")
+    numbered = {path: int(found[1]) for path in folder.iterdir() if (found := pattern.fullmatch(path.name))}
+    return sorted(numbered, key=lambda path: (numbered[path], path.name))
 
 
 def shuffled_examples(num_examples: int, *, seed: int, start: int) -> tf.data.Dataset:
@@ -106,7 +119,7 @@ def shuffled_examples(num_examples: int, *, seed: int, start: int) -> tf.data.Da
         example = tf.random.experimental.index_shuffle(position % num_examples, key, num_examples - 1)
         return epoch, example
 
-    return tf.data.Dataset.range(start, np.iinfo(np.int64).max).map(at)
+    return tf.data.Dataset.range(start, np.iinfo(np.int64).max).map(tf.autograph.experimental.do_not_convert(at))
 
 
 def read_records(examples: tf.data.Dataset, read: Callable[[int], bytes], *, num_parallel_reads: int) -> tf.data.Dataset:
@@ -116,4 +129,26 @@ def read_records(examples: tf.data.Dataset, read: Callable[[int], bytes], *, num
         record = tf.numpy_function(lambda index: read(int(index)), [example], tf.string, stateful=False)
         return epoch, example, tf.ensure_shape(record, [])
 
+    with_record = tf.autograph.experimental.do_not_convert(with_record)
     return examples.map(with_record, num_parallel_calls=num_parallel_reads, deterministic=True)
+
+
+def iterate(batches: tf.data.Dataset) -> Iterator[dict[str, tf.Tensor]]:
+    """The elements of a pipeline; what a Python function in it said when it failed comes out as a `UserError`."""
+    iterator = iter(batches)
+    while True:
+        try:
+            batch = next(iterator)
+        except StopIteration:
+            return
+        except tf.errors.OpError as error:
+            raise UserError(_reason_in(error)) from None
+        yield batch
+
+
+def _reason_in(error: tf.errors.OpError) -> str:
+    """The text of a `UserError` that was raised inside the pipeline; else TensorFlow's first line."""
+    lines = error.message.splitlines()
+    raised = [line.partition("UserError: ")[2] for line in lines if "UserError: " in line]
+    raised += [line.partition("ImageError: ")[2] for line in lines if "ImageError: " in line]
+    return raised[0] if raised else lines[0]

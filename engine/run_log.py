@@ -6,22 +6,29 @@ from typing import Any
 
 import tensorflow as tf
 
-from engine.files import write_json
+from engine.files import write_json, write_text, writing
 
 
 class RunLog:
-    """Writes a run's options once and its numbers and pictures as it goes."""
+    """Writes a run's options once and its numbers and pictures as it goes; `step` is where it starts or goes on."""
 
-    def __init__(self, folder: str | pathlib.Path, config: dict[str, Any]):
+    def __init__(self, folder: str | pathlib.Path, config: dict[str, Any], *, step: int):
         self.folder = pathlib.Path(folder)
+        self._metrics = self.folder / "metrics.jsonl"
         write_json(self.folder / "config.json", config)
+        self._forget_after(step)
         self._writer = tf.summary.create_file_writer(str(self.folder))
-        self._metrics = (self.folder / "metrics.jsonl").open("a", encoding="utf-8")
+
+    def _forget_after(self, step: int) -> None:
+        """Drops the lines of steps that a killed run had done after its last checkpoint: they are done again."""
+        if self._metrics.is_file():
+            lines = self._metrics.read_text("utf-8").splitlines(keepends=True)
+            write_text(self._metrics, "".join(line for line in lines if _step_of(line) <= step))
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
         """A line of metrics.jsonl, and a point on each of TensorBoard's curves."""
-        self._metrics.write(json.dumps({"step": step, **values}) + "\n")
-        self._metrics.flush()
+        with writing(self._metrics), self._metrics.open("a", encoding="utf-8") as metrics:
+            metrics.write(json.dumps({"step": step, **values}) + "\n")
         with self._writer.as_default(step):
             for name, value in values.items():
                 tf.summary.scalar(name, value)
@@ -40,3 +47,11 @@ class RunLog:
 
     def flush(self) -> None:
         self._writer.flush()
+
+
+def _step_of(line: str) -> float:
+    """The step of a line of metrics.jsonl; beyond all others for a line that was cut short."""
+    try:
+        return json.loads(line)["step"]
+    except (ValueError, KeyError):
+        return float("inf")

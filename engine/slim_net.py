@@ -1,4 +1,4 @@
-"""A TF-slim function as a `tf.Module`: the one place that knows TensorFlow 1's way of making variables.
+"""A TF-slim function as a `tf.Module`: below the nets, the one place that knows TensorFlow 1's way of making variables.
 
 A slim function makes its variables by name while it is being traced. `tf.compat.v1.make_template` lets every
 later trace find the same ones; calling a template eagerly can return symbolic tensors, so a net is built and
@@ -37,7 +37,7 @@ class SlimNet(tf.Module):
         self.scope = scope
         self._template = tf.compat.v1.make_template(scope, function, create_scope_now_=True)
         pictures = tf.TensorSpec([1, *image_shape], tf.float32)
-        tf.function(lambda images: self._template(images, is_training=False)).get_concrete_function(pictures)
+        tf.function(lambda images: self._template(images, is_training=False), autograph=False).get_concrete_function(pictures)
         # A second net of the same name in one process gets a scope with a suffix; our names never show it.
         made = len(self._template.variable_scope.name)
         names = {f"{scope}{v.name[made:].split(':')[0]}": v for v in self._template.variables}
@@ -50,9 +50,9 @@ class SlimNet(tf.Module):
             raise RuntimeError("a SlimNet is called inside tf.function only")
         return self._template(images, is_training=is_training)
 
-    def activations(self, images: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The layers' outputs that the net put into the collection `ACTIVATIONS`, by layer name."""
+    def look_inside(self, images: tf.Tensor) -> tuple[Any, dict[str, tf.Tensor]]:
+        """What the net returns, not training, and the outputs of the layers in its collection `ACTIVATIONS`, by layer."""
         before = len(tf.compat.v1.get_collection(ACTIVATIONS))
-        self(images, is_training=False)
+        returned = self(images, is_training=False)
         outputs = tf.compat.v1.get_collection(ACTIVATIONS)[before:]
-        return {"/".join(output.op.name.split("/")[1:-1]): output for output in outputs}
+        return returned, {"/".join(output.op.name.split("/")[1:-1]): output for output in outputs}

@@ -15,20 +15,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 
-from engine.errors import UserError
+from engine.files import writing
 from engine.tfrecords import UNFINISHED
 
 _OBSOLETE = "obsolete.json"
-
-
-@contextlib.contextmanager
-def writing(directory: Path) -> Iterator[None]:
-    """Turns a failed write (full disk, read-only folder) into a `UserError` that names the folder."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise UserError(f"cannot write to {directory}: {reason}") from error
 
 
 @contextlib.contextmanager

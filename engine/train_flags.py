@@ -10,15 +10,15 @@ from engine.flags import flag
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainFlags:
-    """Defaults are the SSD paper's where the paper speaks; `recipes/` holds others."""
+    """The defaults suit no one task: a trainer's own flags may replace them, and `recipes/` holds sets of them."""
 
     # Where the run lives, and how it speaks.
-    train_dir: str = flag("/tmp/tfmodel/", "folder of the checkpoints and event logs; a run in it is resumed", required=True)
+    train_dir: str = flag("/tmp/tfmodel/", "folder of the checkpoints and event logs; a run in it is resumed")
     log_every_n_steps: int = flag(10, "steps between two lines on the console", minimum=1)
     save_summaries_secs: float = flag(600.0, "seconds between two sets of pictures and histograms for TensorBoard", minimum=0)
     save_interval_secs: float = flag(600.0, "seconds between two checkpoints", minimum=0)
     max_number_of_steps: int = flag(120000, "stop after this many steps", minimum=1)
-    seed: int = flag(0, "everything random depends on it: weights, order of examples, augmentation", minimum=0)
+    seed: int = flag(0, "decides weights, order of examples, augmentation", minimum=0, maximum=2**63 - 1)
 
     # The data.
     batch_size: int = flag(32, "pictures in a step, over all devices", minimum=1)
@@ -41,7 +41,7 @@ class TrainFlags:
     )
     adam_beta1: float = flag(optim.HYPER["adam_beta1"], "decay rate of the first moment, for adam", minimum=0, maximum=1)
     adam_beta2: float = flag(optim.HYPER["adam_beta2"], "decay rate of the second moment, for adam", minimum=0, maximum=1)
-    opt_epsilon: float = flag(optim.HYPER["opt_epsilon"], "epsilon, for adadelta, adagrad, adam and rmsprop", above=0)
+    opt_epsilon: float = flag(optim.HYPER["opt_epsilon"], "epsilon, for adadelta, adam and rmsprop", above=0)
     ftrl_learning_rate_power: float = flag(optim.HYPER["ftrl_learning_rate_power"], "for ftrl", maximum=0)
     ftrl_initial_accumulator_value: float = flag(optim.HYPER["ftrl_initial_accumulator_value"], "for ftrl", minimum=0)
     ftrl_l1: float = flag(optim.HYPER["ftrl_l1"], "L1 strength, for ftrl", minimum=0)

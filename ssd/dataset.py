@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ class Split:
 
     Attributes:
         name: the data set's, as in its files' names.
+        split: the split's.
         records: its examples.
         class_names: names of the labels 1, 2, ...; empty when nothing beside the records tells them.
     """
@@ -40,6 +42,10 @@ class Split:
             raise UserError(f"--num_classes={asked}: {self.name} has {known - 1} classes, which makes {known} with background")
         return asked or known
 
+    def names(self, num_classes: int) -> tuple[str, ...]:
+        """A name for each label from 1 to num_classes - 1: the data set's, then "class 3" and so on."""
+        return name_classes(self.class_names, num_classes)
+
     def parse(self, number: int, *, num_classes: int, labels_offset: int = 0) -> "Record":
         """Record `number`; see `parse_record`."""
         return parse_record(self.records.read(number), number=number, num_classes=num_classes, labels_offset=labels_offset)
@@ -54,11 +60,18 @@ def open_split(dataset_dir: str, dataset_name: str, split: str) -> Split:
     folder = pathlib.Path(dataset_dir)
     if not folder.is_dir():
         raise UserError(f"--dataset_dir={dataset_dir}: no such folder")
-    name = _FILE_NAMES.get(dataset_name, dataset_name) or _only_name(folder)
+    name = dataset_name or _only_name(folder)
+    if not record_reader.has_shards(folder, name, split):
+        name = _FILE_NAMES.get(name, name)
     records = RecordFiles(record_reader.find_shards(folder, name, split))
     if not len(records):
         raise UserError(f"--dataset_split_name={split}: the files {name}_{split}_*.tfrecord in {folder} hold no record")
     return Split(name, split, records, _class_names(folder, name))
+
+
+def name_classes(known: Sequence[str], num_classes: int) -> tuple[str, ...]:
+    """`known`, filled up to the num_classes - 1 classes that are no background."""
+    return (*known, *(f"class {label}" for label in range(len(known) + 1, num_classes)))
 
 
 def _only_name(folder: pathlib.Path) -> str:
@@ -87,8 +100,12 @@ def _class_names(folder: pathlib.Path, name: str) -> tuple[str, ...]:
 
 def _names_in(labels: pathlib.Path) -> tuple[str, ...]:
     """Reads `id:name` lines; id 0, where a file has it, is the background."""
+    try:
+        lines = labels.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{labels}: cannot be read as UTF-8 text ({error})") from None
     names = {}
-    for line in labels.read_text(encoding="utf-8-sig").splitlines():
+    for line in lines:
         if not line.strip():
             continue
         label, _, name = line.partition(":")
@@ -98,6 +115,8 @@ def _names_in(labels: pathlib.Path) -> tuple[str, ...]:
     names.pop(0, None)
     if sorted(names) != list(range(1, len(names) + 1)):
         raise UserError(f"{labels}: the ids are {sorted(names)}, not 1, 2, ... without gaps")
+    if len(set(names.values())) < len(names):
+        raise UserError(f"{labels}: a name stands for two classes")
     return tuple(names[label] for label in sorted(names))
 
 
@@ -126,7 +145,8 @@ def parse_record(record: bytes, *, number: int, num_classes: int, labels_offset:
     """A serialized tf.train.Example as a `Record`.
 
     Needed are image/encoded and, for objects, image/object/bbox/{ymin,xmin,ymax,xmax,label}. Without `difficult`
-    no object is; without a size it is the decoded picture's.
+    no object is; without a size it is the decoded picture's. Boxes are clipped to the picture; those without area or
+    with NaN, which our converter never writes, are left out.
 
     Raises:
         UserError: the record, by name, lacks something, or holds a label that `num_classes` has no place for.
@@ -144,8 +164,9 @@ def parse_record(record: bytes, *, number: int, num_classes: int, labels_offset:
     if labels.size and not (labels.min() >= 1 and labels.max() < num_classes):
         wrong = labels.max() if labels.max() >= num_classes else labels.min()
         raise UserError(f"{filename}: label {wrong} is not within 1 to {num_classes - 1} (--num_classes={num_classes})")
-    height, width = (_ints(features, f"image/{side}") for side in ("height", "width"))
-    size = (int(height[0]), int(width[0])) if height.size and width.size else images.decode(encoded).shape[:2]
+    size = tuple(int(value) for side in ("height", "width") for value in _ints(features, f"image/{side}")[:1])
+    if len(size) < 2 or min(size) < 1:
+        size = _decoded_size(encoded, filename)
     return Record(filename, encoded, boxes, labels, difficult, *size)
 
 
@@ -158,7 +179,16 @@ def _objects(features: dict, filename: str) -> tuple[np.ndarray, np.ndarray, np.
         difficult = np.zeros_like(labels)
     if {len(side) for side in sides} | {len(difficult)} != {len(labels)}:
         raise UserError(f"{filename}: the lists of boxes, labels and difficult in its record differ in length")
-    return np.stack(sides, axis=1), labels, difficult.astype(bool)
+    boxes = np.clip(np.stack(sides, axis=1), 0.0, 1.0)
+    has_area = (boxes[:, 2:] > boxes[:, :2]).all(axis=1)  # False for NaN as well
+    return boxes[has_area], labels[has_area], difficult[has_area].astype(bool)
+
+
+def _decoded_size(encoded: bytes, filename: str) -> tuple[int, int]:
+    try:
+        return images.decode(encoded).shape[:2]
+    except UserError as error:
+        raise UserError(f"{filename}: {error}") from None
 
 
 def _bytes(features: dict, key: str) -> bytes:

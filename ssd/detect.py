@@ -25,8 +25,6 @@ from ssd.detector import Detector
 from ssd.draw import draw_boxes
 from ssd.preprocessing import resize_for_evaluation
 
-_PICTURES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Config:
@@ -54,6 +52,9 @@ def main(config: Config, inputs: Sequence[str]) -> int:
         raise UserError("no picture given: name pictures or folders of pictures")
     devices.prepare(seed=0, gpu_memory_fraction=config.gpu_memory_fraction)
     files, unread = _list_pictures(inputs)
+    output_dir = pathlib.Path(config.output_dir)
+    names = _output_names(files)
+    _refuse_to_overwrite(files, output_dir, names)
     settings = {name: getattr(config, name) for name in ("score_threshold", "nms_threshold", "top_k", "keep_top_k")}
     detector = Detector(
         config.checkpoint_path,
@@ -62,8 +63,6 @@ def main(config: Config, inputs: Sequence[str]) -> int:
         anchor_set=config.anchor_set,
         **settings,
     )
-    output_dir = pathlib.Path(config.output_dir)
-    names = _output_names(files)
     listed = []
     for pictures in _batches(progress(files, "detecting", total=len(files), unit="picture"), config.batch_size, unread):
         for picture, (boxes, scores, labels) in zip(pictures, _detect(detector, pictures, config.batch_size), strict=True):
@@ -84,7 +83,7 @@ def _list_pictures(inputs: Sequence[str]) -> tuple[list[pathlib.Path], dict[path
     unread = {}
     for path in map(pathlib.Path, inputs):
         if path.is_dir():
-            inside = sorted(file for file in path.iterdir() if file.suffix.lower() in _PICTURES and file.is_file())
+            inside = sorted(file for file in path.iterdir() if file.suffix.lower() in images.SUFFIXES and file.is_file())
             files |= dict.fromkeys(inside)
             if not inside:
                 unread[path] = "a folder without pictures"
@@ -134,6 +133,13 @@ def _output_names(files: Sequence[pathlib.Path]) -> dict[pathlib.Path, str]:
         taken.add(name.lower())
         names[file] = name
     return names
+
+
+def _refuse_to_overwrite(files: Sequence[pathlib.Path], output_dir: pathlib.Path, names: dict[pathlib.Path, str]) -> None:
+    inputs = {file.resolve() for file in files}
+    for name in names.values():
+        if (output_dir / name).resolve() in inputs:
+            raise UserError(f"--output_dir={output_dir}: {name} there is one of the pictures; choose another folder")
 
 
 def _described(

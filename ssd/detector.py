@@ -1,7 +1,5 @@
 """A trained net as a function from pictures to detections."""
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
 from engine import checkpoints
@@ -9,6 +7,7 @@ from engine.checkpoints import StoredWeights
 from engine.errors import UserError
 from ssd import nets, postprocess
 from ssd.anchors import make_anchors
+from ssd.dataset import name_classes
 
 
 class Detector:
@@ -39,12 +38,12 @@ class Detector:
         top_k: int,
         keep_top_k: int,
     ):
-        stored = StoredWeights(checkpoints.find(checkpoint_path))
+        stored = checkpoints.find(checkpoint_path)
         self.model_name = _told(stored, "model_name", model_name)
         self.num_classes = _told(stored, "num_classes", num_classes)
         self.checkpoint = stored.prefix
         self.image_size = nets.find(self.model_name).image_size
-        self.class_names = _class_names(stored, self.num_classes)
+        self.class_names = name_classes(stored.manifest.get("class_names", ()), self.num_classes)
         self._anchors = make_anchors(nets.anchor_spec(self.model_name, _told(stored, "anchor_set", anchor_set)))
         self._thresholds = {
             "score_threshold": score_threshold,
@@ -54,9 +53,8 @@ class Detector:
         }
         self._net = nets.make_net(self.model_name, self.num_classes)
         checkpoints.load_weights(self._net, stored)
-        self.detect = tf.function(
-            self._detect, input_signature=[tf.TensorSpec([None, self.image_size, self.image_size, 3], tf.uint8)]
-        )
+        pictures = tf.TensorSpec([None, self.image_size, self.image_size, 3], tf.uint8)
+        self.detect = tf.function(self._detect, autograph=False, input_signature=[pictures])
 
     def _detect(self, images: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """images [B, S, S, 3] uint8 RGB -> boxes [B, K, 4], scores [B, K], labels [B, K], count [B]."""
@@ -72,8 +70,3 @@ def _told(stored: StoredWeights, key: str, asked: str | int | None) -> str | int
     if said is not None and asked not in (None, said):
         raise UserError(f"--{key}={asked}: {stored.prefix} was trained with {said}")
     return asked if said is None else said
-
-
-def _class_names(stored: StoredWeights, num_classes: int) -> Sequence[str]:
-    names = list(stored.manifest.get("class_names", ()))
-    return names + [f"class {label}" for label in range(len(names) + 1, num_classes)]

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine import devices, flags, images
+from engine import devices, flags, images, record_reader
+from engine.errors import UserError
 from engine.files import write_json
 from engine.flags import flag
 from engine.progress import progress, say
@@ -56,6 +57,7 @@ def main(config: Config) -> None:
         anchor_set=config.anchor_set,
         **settings,
     )
+    _check_classes(detector, split)
     eval_dir = pathlib.Path(config.eval_dir or pathlib.Path(detector.checkpoint).parent / f"eval_{split.split}")
     say(f"evaluating {detector.checkpoint} on {split.name} {split.split}: {len(split.records)} pictures")
     results = run(detector, split, config, eval_dir / "pictures")
@@ -77,7 +79,7 @@ def run(detector: Detector, split: Split, config: Config, picture_dir: pathlib.P
     )
     results = report.Results()
     with progress(None, "evaluating", total=len(split.records), unit="picture") as bar:
-        for batch in batches:
+        for batch in record_reader.iterate(batches):
             found = [tensor.numpy() for tensor in detector.detect(batch["image"])]
             for number, *detections in zip(batch["example"].numpy(), *found, strict=True):
                 if number < 0:
@@ -87,9 +89,18 @@ def run(detector: Detector, split: Split, config: Config, picture_dir: pathlib.P
                 _add(results, truth, boxes, scores, labels)
                 if number < config.pictures:
                     drawn = _draw(truth, boxes, scores, labels, detector.class_names)
-                    images.write_jpeg(picture_dir / f"{pathlib.Path(truth.filename).stem}.jpg", drawn)
+                    images.write_jpeg(picture_dir / f"{number:05d}_{pathlib.Path(truth.filename).stem}.jpg", drawn)
                 bar.update()
     return results
+
+
+def _check_classes(detector: Detector, split: Split) -> None:
+    """Labels are numbers: with another list of classes they would mean other things, and the mAP nothing."""
+    if split.class_names and split.class_names != tuple(detector.class_names[: len(split.class_names)]):
+        raise UserError(
+            f"{detector.checkpoint} was trained on the classes {', '.join(detector.class_names)}, but {split.name} has"
+            f" {', '.join(split.class_names)}: convert it with --labels in the order of the checkpoint"
+        )
 
 
 def _without_padding(boxes: np.ndarray, scores: np.ndarray, labels: np.ndarray, count: int) -> tuple[np.ndarray, ...]:

@@ -44,6 +44,7 @@ def training_batches(
         sample = preprocessing.augment_numpy(sample, recipe, image_size, seed=seed, epoch=epoch, example=example)
         return sample["image"], sample["boxes"], sample["labels"]
 
+    @tf.autograph.experimental.do_not_convert
     def to_example(epoch: tf.Tensor, example: tf.Tensor, record: tf.Tensor) -> dict[str, tf.Tensor]:
         image, boxes, labels = _in_python(read_and_augment, [epoch, example, record], (tf.uint8, tf.float32, tf.int64))
         boxes, labels = tf.ensure_shape(boxes, [None, 4]), tf.ensure_shape(labels, [None])
@@ -80,6 +81,7 @@ def evaluation_batches(
         parsed = parse_record(records.read(example), number=example, num_classes=np.iinfo(np.int64).max)
         return preprocessing.resize_for_evaluation(_decode(parsed.encoded, parsed.filename), image_size)
 
+    @tf.autograph.experimental.do_not_convert
     def to_example(example: tf.Tensor) -> dict[str, tf.Tensor]:
         image = _in_python(read_and_resize, [example], tf.uint8)
         return {"image": tf.ensure_shape(image, [image_size, image_size, 3]), "example": example}

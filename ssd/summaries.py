@@ -27,15 +27,16 @@ def make_summarise(
 ) -> Callable[[Batch, int], None]:
     """A function (batch, step) that writes pictures, and histograms of activations and gradients, of a part of the batch."""
 
-    @tf.function
+    @tf.function(autograph=False)
     def look(batch: Batch) -> tuple:
         images = nets.normalise(batch["image"], net_name)
         with tf.GradientTape() as tape:
             # In training mode a look would move the batch-norm statistics, and the run would depend on the clock.
             loss = tf.add_n(list(losses(batch, is_training=False).values()))
         gradients = tape.gradient(loss, trainable, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        found = postprocess.detect(*net(images, is_training=False), anchors, **_DETECTION)
-        return found, net.activations(images), gradients, encoding.decode(batch["target_offsets"], anchors)
+        outputs, activations = net.look_inside(images)
+        found = postprocess.detect(*outputs, anchors, **_DETECTION)
+        return found, activations, gradients, encoding.decode(batch["target_offsets"], anchors)
 
     def summarise(batch: Batch, step: int) -> None:
         part = {name: value[:_PICTURES] for name, value in batch.items()}

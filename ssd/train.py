@@ -6,6 +6,7 @@ Checkpoints and event logs go to train_dir, where a run that was interrupted goe
 """
 
 import dataclasses
+import pathlib
 from collections.abc import Callable
 
 import numpy as np
@@ -32,12 +33,12 @@ class Config(TrainFlags):
     num_classes: int | None = flag(None, "classes, background included (default: as the data set says)", minimum=2)
     train_image_size: int | None = flag(None, "height and width of the net's input (default, and only choice: the net's own)")
     anchor_set: str = flag("voc", "anchors of the net", choices=("voc", "coco"))
-    recipe: str = flag("paper", "augmentation", choices=tuple(preprocessing.RECIPES))
+    recipe: str | None = flag(None, "augmentation (default: paper)", choices=tuple(preprocessing.RECIPES))
     preprocessing_name: str | None = flag(None, "another name of --recipe", choices=tuple(preprocessing.RECIPES))
     matching: str = flag(
         "bipartite", "which anchors an object gets: the paper's rule or the seed's", choices=tuple(encoding.MATCHERS)
     )
-    match_threshold: float = flag(0.5, "IoU from which on an anchor is positive", minimum=0, maximum=1)
+    match_threshold: float = flag(0.5, "IoU from which on (seed: above which) an anchor is positive", minimum=0, maximum=1)
     mining: str = flag("image", "hard negatives are chosen per image (paper) or over the batch (seed)", choices=MININGS)
     normalizer: str = flag(
         "positives",
@@ -77,6 +78,9 @@ def main(config: Config) -> None:
     if existing is not None:
         saver.restore(existing.prefix)
         _say_resumed(config, existing, int(state.step))
+        if int(state.step) >= config.max_number_of_steps:
+            say(f"nothing to do: --max_number_of_steps={config.max_number_of_steps}")
+            return
     elif config.checkpoint_path:
         _warm_start(config, net)
         if averages is not None:
@@ -93,14 +97,14 @@ def main(config: Config) -> None:
         clip_gradient_norm=config.clip_gradient_norm,
         xla=_use_xla(config),
     )
-    run_log = RunLog(config.train_dir, flags.to_json(config))
+    run_log = RunLog(config.train_dir, flags.to_json(config), step=int(state.step))
     train(
         train_step,
         batches,
         state,
         saver,
         run_log,
-        summaries.make_summarise(net, losses, trainable, anchors, config.model_name, split.class_names, run_log),
+        summaries.make_summarise(net, losses, trainable, anchors, config.model_name, split.names(num_classes), run_log),
         max_steps=config.max_number_of_steps,
         log_every_n_steps=config.log_every_n_steps,
         save_interval_secs=config.save_interval_secs,
@@ -155,9 +159,12 @@ def _resolved(config: Config) -> Config:
     size = nets.NETS[config.model_name].image_size
     if config.train_image_size not in (None, size):
         raise UserError(f"--train_image_size={config.train_image_size}: {config.model_name} takes pictures of {size} only")
-    if config.preprocessing_name is not None:
-        config = dataclasses.replace(config, recipe=config.preprocessing_name)
-    return config
+    if None not in (config.recipe, config.preprocessing_name) and config.recipe != config.preprocessing_name:
+        raise UserError(f"--recipe={config.recipe} and --preprocessing_name={config.preprocessing_name} name the same thing")
+    steps = config.learning_rate_boundaries
+    if any(before >= after for before, after in zip((0, *steps), steps, strict=False)):
+        raise UserError(f"--learning_rate_boundaries={','.join(map(str, steps))}: must be rising steps from 1 on")
+    return dataclasses.replace(config, recipe=config.recipe or config.preprocessing_name or "paper")
 
 
 def _manifest(config: Config, split: dataset.Split, num_classes: int) -> dict:
@@ -165,7 +172,7 @@ def _manifest(config: Config, split: dataset.Split, num_classes: int) -> dict:
     return {
         "model_name": config.model_name,
         "num_classes": num_classes,
-        "class_names": list(split.class_names),
+        "class_names": list(split.names(num_classes)),
         "anchor_set": config.anchor_set,
         "optimizer": config.optimizer,
         "trainable_scopes": list(config.trainable_scopes),
@@ -174,10 +181,9 @@ def _manifest(config: Config, split: dataset.Split, num_classes: int) -> dict:
 
 def _resumable(train_dir: str, manifest: dict) -> StoredWeights | None:
     """The newest checkpoint in train_dir; `UserError` when it is of another net, classes or anchors."""
-    prefix = checkpoints.newest_in(train_dir)
-    if prefix is None:
+    stored = checkpoints.newest_in(train_dir)
+    if stored is None:
         return None
-    stored = StoredWeights(prefix)
     for key in ("model_name", "num_classes", "class_names", "anchor_set"):
         if stored.manifest.get(key) != manifest[key]:
             raise UserError(
@@ -189,14 +195,18 @@ def _resumable(train_dir: str, manifest: dict) -> StoredWeights | None:
 
 def _say_resumed(config: Config, existing: StoredWeights, step: int) -> None:
     say(f"going on from {existing.prefix} at step {step}")
+    before = flags.load(Config, pathlib.Path(config.train_dir) / "config.json")
+    for name, value in flags.to_json(config).items():
+        if (was := flags.to_json(before)[name]) != value:
+            say(f"note: --{name} was {was}, is {value}")
     if config.checkpoint_path:
         say(f"note: --checkpoint_path={config.checkpoint_path} is not used: the checkpoint in train_dir wins")
     if existing.manifest["optimizer"] != config.optimizer:
-        say(f"note: the optimizer was {existing.manifest['optimizer']}; the weights are kept, {config.optimizer} starts fresh")
+        say(f"note: the weights are kept, {config.optimizer} starts fresh")
 
 
 def _warm_start(config: Config, net: SlimNet) -> None:
-    stored = StoredWeights(checkpoints.find(config.checkpoint_path))
+    stored = checkpoints.find(config.checkpoint_path)
     matches = checkpoints.warm_start(
         net,
         stored,

@@ -1,40 +1,43 @@
-"""Measures the speed of one of the project's parts on this machine.
+"""Measures the speed of one of the project's parts on this machine: `convert` or `evaluate`.
 
-    python tools/benchmark.py convert --pictures 1000 --workers 2
+    python tools/benchmark.py convert --pictures=1000 --workers=2
 
 Prints the figures, one a line, or with --json as an object.
 """
 
-import argparse
-import inspect
+import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from engine import flags
+from engine.errors import UserError
+from engine.flags import flag
 from tools.benchmarks.convert import benchmark_convert
 from tools.benchmarks.evaluate import benchmark_evaluate
 
-# Each is called with its own arguments as flags, all of them whole numbers.
-BENCHMARKS: dict[str, Callable[..., dict[str, float]]] = {"convert": benchmark_convert, "evaluate": benchmark_evaluate}
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    pictures: int = flag(1000, "pictures to convert, or to evaluate on", minimum=1)
+    workers: int = flag(2, "convert: processes", minimum=1)
+    detections: int = flag(200, "evaluate: detections in a picture", minimum=1)
+    classes: int = flag(20, "evaluate: classes", minimum=1)
+    json: bool = flag(False, "print a JSON object")
 
 
-def main() -> None:
+BENCHMARKS: dict[str, Callable[[Config], dict[str, float]]] = {
+    "convert": lambda config: benchmark_convert(config.pictures, config.workers),
+    "evaluate": lambda config: benchmark_evaluate(config.pictures, config.detections, config.classes),
+}
+
+
+def main(config: Config, names: Sequence[str]) -> None:
     """Runs the benchmark named on the command line."""
-    arguments = vars(_parser().parse_args())
-    measure, as_json = BENCHMARKS[arguments.pop("benchmark")], arguments.pop("json")
-    figures = arguments | measure(**arguments)
-    print(json.dumps(figures) if as_json else "\n".join(f"{name}: {value:.4g}" for name, value in figures.items()))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="benchmark", required=True)
-    for name, measure in BENCHMARKS.items():
-        command = commands.add_parser(name, description=inspect.getdoc(measure))
-        command.add_argument("--json", action="store_true", help="print a JSON object")
-        for parameter in inspect.signature(measure).parameters.values():
-            command.add_argument(f"--{parameter.name}", type=int, default=parameter.default)
-    return parser
+    if len(names) != 1 or names[0] not in BENCHMARKS:
+        raise UserError(f"name one benchmark: {', '.join(BENCHMARKS)}")
+    figures = BENCHMARKS[names[0]](config)
+    print(json.dumps(figures) if config.json else "\n".join(f"{name}: {value:.4g}" for name, value in figures.items()))
 
 
 if __name__ == "__main__":
-    main()
+    flags.run(Config, main, positional="BENCHMARK")

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-import cv2
 import numpy as np
 
-from engine import flags
+from engine import flags, images
 from engine.errors import UserError
+from engine.files import writing
 from engine.flags import flag
+from engine.progress import progress
 from tools.sample_pictures import Picture, draw_picture
 
 SPLITS = ("train", "val")
-JPEG_QUALITY = 92
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,23 +33,27 @@ class Config:
 
 
 def main(config: Config) -> None:
-    """Writes the data set, whole or not at all; raises UserError for a folder in use."""
+    """Writes the data set, whole or not at all; raises UserError for a folder in use or one that cannot be written."""
     target = Path(config.output_dir).resolve()
     _check(target)
     # Written beside its place and moved there at the end: an interrupted run leaves no half a data set.
     unfinished = target.with_name(f".{target.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    for folder in ("Annotations", "JPEGImages", "ImageSets/Main"):
-        (unfinished / folder).mkdir(parents=True)
-    for number, split in enumerate(SPLITS):
-        count = getattr(config, split)
-        names = [f"{split}_{index:05d}" for index in range(count)]
-        for index, name in enumerate(names):
-            rng = np.random.default_rng([config.seed, number, index])
-            write_picture(unfinished, target.name, name, draw_picture(rng))
-        (unfinished / f"ImageSets/Main/{split}.txt").write_text("".join(f"{name}\n" for name in names))
-    unfinished.replace(target)
+    with writing(target):
+        shutil.rmtree(unfinished, ignore_errors=True)
+        for folder in ("Annotations", "JPEGImages", "ImageSets/Main"):
+            (unfinished / folder).mkdir(parents=True)
+        for number, split in enumerate(SPLITS):
+            _write_split(config, unfinished, target.name, number, split)
+        unfinished.replace(target)
     print(f"{target}: {config.train} training and {config.val} validation pictures")
+
+
+def _write_split(config: Config, root: Path, folder: str, number: int, split: str) -> None:
+    names = [f"{split}_{index:05d}" for index in range(getattr(config, split))]
+    for index, name in enumerate(progress(names, split, total=len(names), unit="picture")):
+        rng = np.random.default_rng([config.seed, number, index])
+        write_picture(root, folder, name, draw_picture(rng))
+    (root / f"ImageSets/Main/{split}.txt").write_text("".join(f"{name}\n" for name in names))
 
 
 def _check(target: Path) -> None:
@@ -60,9 +64,7 @@ def _check(target: Path) -> None:
 def write_picture(root: Path, folder: str, name: str, picture: Picture) -> None:
     """One JPEG and its VOC annotation."""
     path = root / f"JPEGImages/{name}.jpg"
-    bgr = cv2.cvtColor(picture.image, cv2.COLOR_RGB2BGR)
-    encoded = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])[1]
-    path.write_bytes(encoded.tobytes())
+    images.write_jpeg(path, picture.image)
     tree = ElementTree.ElementTree(annotation(folder, path.name, picture))
     ElementTree.indent(tree)
     tree.write(root / f"Annotations/{name}.xml")

@@ -8,7 +8,6 @@ from which every later command takes class names and sizes. A file that cannot b
 
 import contextlib
 import functools
-import json
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -16,10 +15,11 @@ from pathlib import Path
 
 from engine import flags
 from engine.errors import UserError
+from engine.files import write_json, writing
 from engine.flags import flag
 from engine.parallel import available_cores, ordered_map
 from engine.progress import progress, say
-from engine.staging import Staging, locked, writing
+from engine.staging import Staging, locked
 from engine.tfrecords import ShardWriter, obsolete_shards
 from tools.voc import class_names, layout, manifest, scan
 from tools.voc.layout import DataSet
@@ -149,13 +149,7 @@ def _summarise(config: Config, data_set: DataSet, found: Scan, tallies: list[Spl
     if config.report:
         unlabelled = [name for stem in found.unlabelled for name in data_set.images[stem]]
         report = {"name": config.output_name, "splits": {tally.split: tally.report() for tally in tallies}}
-        _write_report(Path(config.report), {**report, "images_without_annotation": unlabelled})
-
-
-def _write_report(path: Path, report: dict) -> None:
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(report, indent=2) + "\n", "utf-8")
+        write_json(config.report, {**report, "images_without_annotation": unlabelled})
 
 
 def _refuse_unusable(config: Config, tallies: list[SplitTally]) -> None:

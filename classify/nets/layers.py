@@ -13,11 +13,8 @@ def batch_norm(
     inputs: tf.Tensor,
     *,
     is_training: bool,
-    decay: float = 0.997,
+    decay: float,
     epsilon: float = 0.001,
-    scale: bool = True,
-    activation_fn=None,
-    scope: str = "BatchNorm",
 ) -> tf.Tensor:
     """Batch normalisation (Ioffe & Szegedy 2015) of inputs [B, H, W, C], like `slim.batch_norm`.
 
@@ -25,9 +22,9 @@ def batch_norm(
     In training the moving statistics are updated within the same step.
     """
     channels = [inputs.shape[-1]]
-    with tf.compat.v1.variable_scope(scope):
+    with tf.compat.v1.variable_scope("BatchNorm"):
         beta = slim.model_variable("beta", channels, initializer=tf.zeros_initializer())
-        gamma = slim.model_variable("gamma", channels, initializer=tf.ones_initializer(), trainable=scale)
+        gamma = slim.model_variable("gamma", channels, initializer=tf.ones_initializer())
         statistics = [
             slim.model_variable(name, channels, initializer=initializer, trainable=False, **_MEAN_OVER_REPLICAS)
             for name, initializer in (("moving_mean", tf.zeros_initializer()), ("moving_variance", tf.ones_initializer()))
@@ -41,4 +38,4 @@ def batch_norm(
         outputs, *_ = tf.compat.v1.nn.fused_batch_norm(
             inputs, gamma, beta, mean=mean, variance=variance, epsilon=epsilon, is_training=False
         )
-    return outputs if activation_fn is None else activation_fn(outputs)
+    return outputs

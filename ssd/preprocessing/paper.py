@@ -1,9 +1,9 @@
 """The paper's augmentation (section 2.2 of arXiv:1512.02325 and its "expand" data), numbers of the authors' code.
 
-Two differences from that code, none of them in a number. It distorts the colours of the whole picture
-first; here only the pixels that stay are distorted, which gives the same result, as distortion looks at one
-pixel at a time and leaves the canvas alone. It stores the picture as JPEG again between its steps; that is
-left out. Mirroring, resizing and the rest follow its order.
+Differences from that code. It distorts the colours of the whole picture first; here only the pixels that stay are
+distorted, which gives the same result, as distortion looks at one pixel at a time and leaves the canvas alone. It
+stores the picture as JPEG again between its steps; that is left out. It cuts pixels, but not boxes, to whole pixels; here
+a patch is whole pixels before it is judged. Pictures with a side beyond four times the net's input are made smaller first.
 """
 
 from functools import partial

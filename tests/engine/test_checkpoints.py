@@ -55,7 +55,7 @@ def test_everything_is_restored(tmp_path):
     prefix = Saver(state, tmp_path).save()
     assert prefix == str(tmp_path / "model.ckpt-3")
     other = make_state("adam")
-    Saver(other, tmp_path).restore(checkpoints.find(tmp_path))
+    Saver(other, tmp_path).restore(checkpoints.find(tmp_path).prefix)
     assert_same(snapshot(state), snapshot(other))
 
 
@@ -64,7 +64,7 @@ def test_another_optimizer_keeps_weights_and_step(tmp_path):
     advance(state, 3)
     Saver(state, tmp_path).save()
     other = make_state("adam")
-    Saver(other, tmp_path).restore(checkpoints.find(tmp_path))
+    Saver(other, tmp_path).restore(checkpoints.find(tmp_path).prefix)
     assert int(other.step) == int(other.optimizer.iterations) == 3
     for name, variable in state.net.variables_by_name.items():
         np.testing.assert_array_equal(variable, other.net.variables_by_name[name])
@@ -75,14 +75,14 @@ def test_averages_that_are_new_start_from_the_weights(tmp_path):
     advance(state, 3)
     Saver(state, tmp_path).save()
     other = make_state()
-    Saver(other, tmp_path).restore(checkpoints.find(tmp_path))
+    Saver(other, tmp_path).restore(checkpoints.find(tmp_path).prefix)
     for name, variable in state.net.variables_by_name.items():
         np.testing.assert_array_equal(other.averages.averages[name], variable)
     assert_same(snapshot(state), {k: v for k, v in snapshot(other).items() if not k.startswith("average/")})
     advance(other, 1)
     Saver(other, tmp_path).save()
     without = make_state(averages=False)
-    Saver(without, tmp_path).restore(checkpoints.find(tmp_path))
+    Saver(without, tmp_path).restore(checkpoints.find(tmp_path).prefix)
     assert int(without.step) == 4
 
 
@@ -128,10 +128,10 @@ def test_ways_to_name_a_checkpoint(tmp_path):
     moved = (tmp_path / "run").rename(tmp_path / "moved")
     (moved / "checkpoint").unlink()
     newest = str(moved / "model.ckpt-11")
-    assert checkpoints.find(moved) == newest
-    assert checkpoints.find(newest) == newest
-    assert checkpoints.find(newest + ".index") == newest
-    assert checkpoints.find(newest + ".data-00000-of-00001") == newest
+    assert checkpoints.find(moved).prefix == newest
+    assert checkpoints.find(newest).prefix == newest
+    assert checkpoints.find(newest + ".index").prefix == newest
+    assert checkpoints.find(newest + ".data-00000-of-00001").prefix == newest
     for wrong in (tmp_path, moved / "model.ckpt-12", tmp_path / "nowhere"):
         with pytest.raises(UserError, match=str(wrong)):
             checkpoints.find(wrong)
@@ -146,6 +146,20 @@ def test_cut_short_checkpoint_is_named(tmp_path):
     pathlib.Path(prefix + ".index").write_bytes(b"garbage")
     with pytest.raises(UserError, match="not a readable checkpoint"):
         StoredWeights(prefix)
+
+
+def test_a_checkpoint_cut_short_by_a_crash_is_passed_over(tmp_path, capsys):
+    state = make_state()
+    saver = Saver(state, tmp_path)
+    saver.save()
+    advance(state, 1)
+    index = pathlib.Path(saver.save() + ".index")
+    index.write_bytes(index.read_bytes()[:40])
+    assert checkpoints.find(tmp_path).prefix == str(tmp_path / "model.ckpt-0")
+    assert "passed over: " + str(tmp_path / "model.ckpt-1") in capsys.readouterr().err
+    (tmp_path / "model.ckpt-0.index").write_bytes(b"")
+    with pytest.raises(UserError, match="none of its 2 checkpoints can be read"):
+        checkpoints.find(tmp_path)
 
 
 def write_slim(path, arrays):
@@ -194,6 +208,8 @@ def test_warm_start_refuses_what_does_not_fit(tmp_path):
     before = {name: v.numpy() for name, v in net.variables_by_name.items()}
     with pytest.raises(UserError, match=r"conv10/biases: \(5,\) in the checkpoint, \(2,\) here.*checkpoint_exclude_scopes"):
         checkpoints.warm_start(net, stored)
+    with pytest.raises(UserError, match="--checkpoint_exclude_scopes=net/conv7: no variable of net lies there"):
+        checkpoints.warm_start(net, stored, exclude_scopes=["net/conv7"])
     with pytest.raises(UserError, match="nothing in it fits"):
         checkpoints.warm_start(net, stored, model_scope="other", ignore_missing=True)
     partial = {name: value for name, value in slim_arrays("net").items() if "conv10" not in name}

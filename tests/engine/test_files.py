@@ -17,9 +17,9 @@ def test_failed_write_leaves_the_old_file(tmp_path):
 
 def test_unwritable_place_is_a_clear_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"file/metrics.json: cannot be written"):
+    with pytest.raises(UserError, match="cannot write to .*file/metrics.json"):
         write_json(tmp_path / "file" / "metrics.json", {})
     (tmp_path / "folder").mkdir()
-    with pytest.raises(UserError, match="folder: cannot be written"):
+    with pytest.raises(UserError, match="cannot write to .*folder"):
         write_json(tmp_path / "folder", {})
     assert sorted(file.name for file in tmp_path.iterdir()) == ["file", "folder"]

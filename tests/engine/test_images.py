@@ -246,6 +246,7 @@ def test_input_is_not_changed_and_output_is_writable():
     assert bytes(data) == JPEG
 
 
+@pytest.mark.slow
 def test_costs_little_more_than_opencv_alone():
     noise = np.random.default_rng(0).integers(0, 256, (480, 640, 3), np.uint8)
     data = cv2.imencode(".jpg", noise, [cv2.IMWRITE_JPEG_QUALITY, 60])[1].tobytes()

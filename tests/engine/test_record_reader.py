@@ -1,4 +1,6 @@
 import collections
+import os
+import resource
 
 import numpy as np
 import pytest
@@ -93,10 +95,31 @@ def test_records_come_in_order_whatever_the_number_of_readers(files):
 def test_shards_of_a_split(tmp_path):
     for name in ("voc_train_000", "voc_train_001", "voc_train_small_000", "voc_train_old", "voc_val_000"):
         write(tmp_path / f"{name}.tfrecord", [b"x"])
-    found = record_reader.find_shards(tmp_path, "voc", "train")
-    assert [path.name for path in found] == ["voc_train_000.tfrecord", "voc_train_001.tfrecord"]
-    with pytest.raises(UserError, match=r"no file voc_test_\*.tfrecord in"):
+    for name in ("other_train_10", "other_train_9", "other_val_00000-of-00002", "other_val_00001-of-00002"):
+        write(tmp_path / f"{name}.tfrecord", [b"x"])
+
+    def found(*names):
+        return [path.stem for path in record_reader.find_shards(tmp_path, *names)]
+
+    assert found("voc", "train") == ["voc_train_000", "voc_train_001"]
+    assert found("other", "train") == ["other_train_9", "other_train_10"]
+    assert found("other", "val") == ["other_val_00000-of-00002", "other_val_00001-of-00002"]
+    with pytest.raises(UserError, match=r"no file voc_test_\*.tfrecord \(\* a number\) in .*there is: "):
         record_reader.find_shards(tmp_path, "voc", "test")
+    (tmp_path / ".voc.ready").mkdir()
+    with pytest.raises(UserError, match="the conversion of voc was interrupted"):
+        record_reader.find_shards(tmp_path, "voc", "train")
+
+
+def test_more_files_than_a_process_may_keep_open(tmp_path):
+    paths = [write(tmp_path / f"{n}.tfrecord", [b"%d" % n]) for n in range(120)]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 20, hard))
+    try:
+        records = RecordFiles(paths)
+        assert [records.read(n) for n in range(120)] == [b"%d" % n for n in range(120)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_positions_beyond_two_to_the_31(tmp_path):

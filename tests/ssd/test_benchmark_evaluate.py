@@ -1,6 +1,9 @@
+import pytest
+
 from tools.benchmarks.evaluate import benchmark_evaluate, made_up_results
 
 
+@pytest.mark.slow
 def test_our_numbers_take_less_time_than_pycocotools():
     seconds = benchmark_evaluate(pictures=50, detections=100, classes=3)
     assert 0 < seconds["voc"] < seconds["coco"]

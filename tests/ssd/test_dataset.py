@@ -110,9 +110,10 @@ def test_names_of_the_files_and_classes(tmp_path):
 
 
 def test_classes_from_the_ancestors_label_list(tmp_path):
-    write(tmp_path / "old_train_0.tfrecord", [example()])
     write(tmp_path / "old_train_000.tfrecord", [example()])
-    assert dataset.open_split(str(tmp_path), "old", "train").class_names == ()
+    split = dataset.open_split(str(tmp_path), "old", "train")
+    assert split.class_names == ()
+    assert split.names(3) == ("class 1", "class 2")
     with pytest.raises(UserError, match="--num_classes must be given"):
         dataset.open_split(str(tmp_path), "old", "train").num_classes(None)
     (tmp_path / "labels.txt").write_bytes(b"\xef\xbb\xbf0:background\r\n1:Tie Fighter\r\n2:cat\r\n")
@@ -120,11 +121,37 @@ def test_classes_from_the_ancestors_label_list(tmp_path):
     (tmp_path / "labels.txt").write_text("1:cat\n3:dog\n")
     with pytest.raises(UserError, match=r"labels.txt: the ids are \[1, 3\]"):
         dataset.open_split(str(tmp_path), "old", "train")
+    (tmp_path / "labels.txt").write_text("1:cat\n2:cat\n")
+    with pytest.raises(UserError, match="labels.txt: a name stands for two classes"):
+        dataset.open_split(str(tmp_path), "old", "train")
+    (tmp_path / "labels.txt").write_bytes("1:café".encode("latin-1"))
+    with pytest.raises(UserError, match="labels.txt: cannot be read as UTF-8"):
+        dataset.open_split(str(tmp_path), "old", "train")
+
+
+def test_an_alias_is_no_obstacle_to_files_of_that_name(tmp_path):
+    write(tmp_path / "pascalvoc_2012_train_000.tfrecord", [example()])
+    assert dataset.open_split(str(tmp_path), "pascalvoc_2012", "train").name == "pascalvoc_2012"
+
+
+def test_boxes_that_are_no_boxes_are_left_out():
+    boxes = ((-0.2, 0.1, 0.5, 1.4), (0.5, 0.5, 0.5, 0.9), (0.6, 0.2, 0.4, 0.8), (0.5, 0.5, 0.1, float("nan")))
+    record = dataset.parse_record(example(boxes, (1, 2, 3, 1)), number=0, num_classes=4)
+    np.testing.assert_allclose(record.boxes, [[0, 0.1, 0.5, 1]], rtol=1e-6)
+    assert record.labels.tolist() == [1]
+    assert record.difficult.shape == (1,)
+
+
+def test_a_size_of_zero_is_no_size():
+    record = dataset.parse_record(example(image__height=[0], image__width=[0]), number=0, num_classes=2)
+    assert (record.height, record.width) == (80, 120)
+    with pytest.raises(UserError, match="record 0: not a picture"):
+        dataset.parse_record(example(image__height=None, image__encoded=[b"junk"]), number=0, num_classes=2)
 
 
 def test_what_is_not_there_is_named(tmp_path):
     write(tmp_path / "voc_trainval_000.tfrecord", [example()])
-    with pytest.raises(UserError, match=r"voc_train_\*.tfrecord in .*voc_trainval_000.tfrecord"):
+    with pytest.raises(UserError, match=r"voc_train_\*.tfrecord .*there is: voc_trainval_000.tfrecord"):
         dataset.open_split(str(tmp_path), "voc", "train")
     with pytest.raises(UserError, match="--dataset_dir=/no/where"):
         dataset.open_split("/no/where", "voc", "train")

@@ -13,7 +13,7 @@ from ssd.anchors import make_anchors
 
 SPEC = pathlib.Path(__file__).parents[3] / "shared" / "spec"
 
-# net: (image size, anchors, parameters at 21 classes, first and last variable by name)
+# net: (image size, anchors, parameters at 21 classes)
 EXPECTED = {
     "ssd_300_vgg": (300, 8732, 26_285_486),
     "ssd_512_vgg": (512, 24564, 27_188_676),

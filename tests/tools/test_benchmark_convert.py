@@ -10,7 +10,6 @@ def test_command_prints_json():
     argv = [sys.executable, "tools/benchmark.py", "convert", "--pictures=3", "--workers=1", "--json"]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=ROOT)
     figures = json.loads(done.stdout)
-    assert (figures["pictures"], figures["workers"]) == (3, 1)
     assert figures["ratio"] == figures["convert"] / figures["decode"] > 0
 
 

@@ -1,4 +1,4 @@
-"""Reads a Pascal-VOC annotation. The only file of the project that knows XML."""
+"""Reads a Pascal-VOC annotation. The only file of the project that parses XML."""
 
 import dataclasses
 import math
