@@ -9,8 +9,8 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-from engine import images
 from engine.errors import UserError
+from engine.images import SUFFIXES
 
 _USUAL_SPLITS = ("train", "val", "trainval", "test")
 _PRESENCE_FLAG = re.compile(r"\s+(?:-1|0|1)$")
@@ -46,7 +46,7 @@ def open_data_set(root: Path, flag: str) -> DataSet:
             raise UserError(f"{flag}={root}: {_what_is_wrong(root, folder)}")
     annotations = {_key(path.stem): path.name for path in _files(root / _FOLDERS[0], (".xml",))}
     images: dict[str, list[str]] = {}
-    for path in sorted(_files(root / _FOLDERS[1], images.SUFFIXES), key=_image_rank):
+    for path in sorted(_files(root / _FOLDERS[1], SUFFIXES), key=_image_rank):
         images.setdefault(_key(path.stem), []).append(path.name)
     return DataSet(root, annotations, images, _split_files(root / _SPLITS_FOLDER))
 
@@ -126,7 +126,7 @@ def _files(folder: Path, extensions: Iterable[str]) -> list[Path]:
 
 
 def _image_rank(path: Path) -> tuple[int, str]:
-    return images.SUFFIXES.index(path.suffix.lower()), path.name
+    return SUFFIXES.index(path.suffix.lower()), path.name
 
 
 def _key(stem: str) -> str:
@@ -160,4 +160,4 @@ def _possible_ids(line: str) -> list[str]:
 
 def _without_extension(name: str) -> str:
     path = PurePosixPath(name)
-    return name[: -len(path.suffix)] if path.suffix.lower() in (*images.SUFFIXES, ".xml", ".txt") else name
+    return name[: -len(path.suffix)] if path.suffix.lower() in (*SUFFIXES, ".xml", ".txt") else name
