@@ -13,7 +13,7 @@ demo: .venv
 	$(BIN)/python -m ssd.evaluate --checkpoint_path=$(DEMO)/run --dataset_dir=$(DEMO)/records --dataset_split_name=val --eval_dir=$(DEMO)/eval
 
 test: lint
-	$(BIN)/python -m pytest -m "not slow and not gpu"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not gpu"
 
 slow: .venv
 	$(BIN)/python -m pytest -m slow

@@ -11,6 +11,5 @@ from engine import quiet
 # On CPUs without AVX-512 TensorFlow leaves oneDNN off, although it is the faster choice there as well.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 # Of the C++ side's messages only fatal ones: "no GPU found" and the like would bury our own.
-if "TF_CPP_MIN_LOG_LEVEL" not in os.environ:
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") == "3":
     quiet.silence_import("tensorflow")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import engine  # noqa: F401  before any test imports TensorFlow, as in the commands: it decides which kernels are used
+
 ROOT = Path(__file__).parents[1]
 
 

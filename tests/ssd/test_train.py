@@ -41,7 +41,8 @@ def start():
     yield start_one
     for process in started:
         process.kill()
-        process.communicate()
+        process.wait()
+        process.stderr.close()
 
 
 def wait_for_step(process, step):
@@ -69,7 +70,7 @@ def test_killed_and_resumed_equals_unbroken_bit_for_bit(start, sample_records, t
     process = start(sample_records, broken, *flags, "--max_number_of_steps=10000", "--save_interval_secs=0")
     wait_for_step(process, 10)
     process.kill()
-    process.communicate()
+    process.wait()
     done = run_command(*argv(sample_records, broken, *flags, "--max_number_of_steps=20", "--num_preprocessing_threads=1"))
     assert done.returncode == 0, done.stderr
     assert 0 < int(re.search(r"going on from .*model\.ckpt-\d+ at step (\d+)", done.stderr)[1]) < 20
