@@ -40,7 +40,10 @@ def flag(
     maximum: float | None = None,
     required: bool = False,
 ) -> Any:
-    """A dataclass field that is also a command-line flag; `above` is an exclusive minimum."""
+    """A dataclass field that is also a command-line flag.
+
+    `above` is an exclusive minimum. A `required` flag must not be empty, and without a default it must be given.
+    """
     metadata = {"help": help_text, "choices": choices, "minimum": minimum, "above": above, "maximum": maximum}
     return dataclasses.field(default=default, metadata=metadata | {"required": required})
 
@@ -221,7 +224,8 @@ def _help(config_class: type, values: absl_flags.FlagValues, positional: str | N
     lines = [(module.__doc__ or "").strip(), "", usage]
     for field, hint in _fields(config_class):
         choices = f" ({'|'.join(field.metadata['choices'])})" if field.metadata["choices"] else ""
-        default = "required" if field.metadata["required"] else f"default {_shown_default(field.default)}"
+        is_needed = field.metadata["required"] and not field.default
+        default = "required" if is_needed else f"default {_shown_default(field.default)}"
         lines.append(f"  --{field.name}: {field.metadata['help']}{choices} [{_type_name(hint)}; {default}]")
     return "\n".join([*lines, f"  --flagfile: {values['flagfile'].help}", "  --help: show this help"])
 

@@ -13,7 +13,7 @@ class TrainFlags:
     """The defaults suit no one task: a trainer's own flags may replace them, and `recipes/` holds sets of them."""
 
     # Where the run lives, and how it speaks.
-    train_dir: str = flag("/tmp/tfmodel/", "folder of the checkpoints and event logs; a run in it is resumed")
+    train_dir: str = flag("/tmp/tfmodel/", "folder of the checkpoints and event logs; a run in it is resumed", required=True)
     log_every_n_steps: int = flag(10, "steps between two lines on the console", minimum=1)
     save_summaries_secs: float = flag(600.0, "seconds between two sets of pictures and histograms for TensorBoard", minimum=0)
     save_interval_secs: float = flag(600.0, "seconds between two checkpoints", minimum=0)

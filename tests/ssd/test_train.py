@@ -191,6 +191,7 @@ def test_a_broken_record_is_named_while_training(sample_records, tmp_path):
     ("flag", "named"),
     [
         ("--learning_rate_boundaries=100,50", "--learning_rate_boundaries=100,50"),
+        ("--train_dir=", "--train_dir must be given"),
         ("--preprocessing_name=seed", "--recipe=none and --preprocessing_name=seed"),
         ("--train_image_size=300", "ssd_tiny takes pictures of 160 only"),
         ("--dataset_split_name=test", r"shapes_test_\*.tfrecord"),
