@@ -195,10 +195,14 @@ def _resumable(train_dir: str, manifest: dict) -> StoredWeights | None:
 
 def _say_resumed(config: Config, existing: StoredWeights, step: int) -> None:
     say(f"going on from {existing.prefix} at step {step}")
-    before = flags.load(Config, pathlib.Path(config.train_dir) / "config.json")
-    for name, value in flags.to_json(config).items():
-        if (was := flags.to_json(before)[name]) != value:
-            say(f"note: --{name} was {was}, is {value}")
+    try:
+        before = flags.to_json(flags.load(Config, pathlib.Path(config.train_dir) / "config.json"))
+    except UserError as error:
+        say(f"note: which flags differ from before is unknown: {error}")
+    else:
+        changed = {name: value for name, value in flags.to_json(config).items() if before[name] != value}
+        for name, value in changed.items():
+            say(f"note: --{name} was {before[name]}, is {value}")
     if config.checkpoint_path:
         say(f"note: --checkpoint_path={config.checkpoint_path} is not used: the checkpoint in train_dir wins")
     if existing.manifest["optimizer"] != config.optimizer:

@@ -122,6 +122,11 @@ def test_another_optimizer_and_an_ignored_checkpoint_are_told(sample_records, tm
     assert "note: --optimizer was rmsprop, is adam" in told
     assert "the checkpoint in train_dir wins" in told
     assert re.search(r"^step 2, ", told, re.M)
+    (tmp_path / "config.json").write_text("{")
+    run_in_process(sample_records, tmp_path, "--max_number_of_steps=3", "--optimizer=adam")
+    told = capsys.readouterr().err
+    assert "which flags differ from before is unknown" in told
+    assert re.search(r"^step 3, ", told, re.M)
 
 
 def test_a_run_of_other_classes_is_left_alone(sample_records, tmp_path):
