@@ -264,7 +264,7 @@ def warm_start(
 def _match(net: SlimNet, stored: StoredWeights, name: str, model_scope: str, exclude: Sequence[str]) -> Match:
     if in_scopes(name, exclude):
         return Match(name, "excluded")
-    source = model_scope + name.removeprefix(net.scope)
+    source = f"{model_scope}/{name.removeprefix(net.scope).lstrip('/')}".lstrip("/")
     if source not in stored.shapes:
         return Match(name, "missing", source)
     here, there = tuple(net.variables_by_name[name].shape), stored.shapes[source]
@@ -293,9 +293,11 @@ def in_scopes(name: str, scopes: Sequence[str]) -> bool:
 
 
 def select_trainable(net: SlimNet, scopes: Sequence[str]) -> dict[str, tf.Variable]:
-    """The variables to train: all, or those in `scopes`. Raises `UserError` for a scope without variables."""
+    """The variables to train: all, or those in `scopes`; the others are frozen. `UserError` for a scope without variables."""
     _check_scopes("trainable_scopes", scopes, net, net.trainable_by_name)
-    return {name: v for name, v in net.trainable_by_name.items() if not scopes or in_scopes(name, scopes)}
+    selected = {name: v for name, v in net.trainable_by_name.items() if not scopes or in_scopes(name, scopes)}
+    net.freeze(net.trainable_by_name.keys() - selected.keys())
+    return selected
 
 
 def _check_scopes(flag: str, scopes: Sequence[str], net: SlimNet, names: Iterable[str]) -> None:

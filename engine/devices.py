@@ -31,6 +31,13 @@ def describe() -> str:
     return tf.config.experimental.get_device_details(gpus[0]).get("device_name", "GPU") if gpus else "CPU"
 
 
+def use_xla(asked: str, *, faster_on_cpu: bool) -> bool:
+    """Whether the train step becomes one XLA program: "on", "off", or for "auto" what is faster on the device."""
+    if asked != "auto":
+        return asked == "on"
+    return bool(tf.config.list_logical_devices("GPU")) or faster_on_cpu
+
+
 def _gpu_megabytes() -> list[int]:
     """Total memory of each visible GPU; TensorFlow itself has no public way to ask for it."""
     command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]

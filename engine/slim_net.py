@@ -5,8 +5,10 @@ later trace find the same ones; calling a template eagerly can return symbolic t
 called inside `tf.function` only.
 """
 
+import contextlib
+import contextvars
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -17,12 +19,20 @@ warnings.filterwarnings("ignore", message=r"`layer\.(apply|updates)`")
 # The graph collection into which the nets put the activations that are worth a histogram in TensorBoard.
 ACTIVATIONS = "activations"
 
+# References to the variables that must not move while a net is being traced.
+_frozen: contextvars.ContextVar[frozenset] = contextvars.ContextVar("frozen", default=frozenset())
+
+
+def is_frozen(variable: tf.Variable) -> bool:
+    """For layers that learn outside the optimizer: whether the net being built keeps this variable as it is."""
+    return variable.ref() in _frozen.get()
+
 
 class SlimNet(tf.Module):
     """A slim function with its variables.
 
     Args:
-        scope: first part of every variable's name, such as "ssd_300_vgg".
+        scope: first part of every variable's name, such as "ssd_300_vgg"; "" for names without one.
         function: `function(images, is_training)` -> any structure of tensors.
         image_shape: (height, width, channels) of the pictures it takes.
 
@@ -35,12 +45,13 @@ class SlimNet(tf.Module):
     def __init__(self, scope: str, function: Callable[..., Any], image_shape: Sequence[int]):
         super().__init__()
         self.scope = scope
-        self._template = tf.compat.v1.make_template(scope, function, create_scope_now_=True)
+        self._template = tf.compat.v1.make_template(scope or "net", function, create_scope_now_=True)
+        self._frozen: frozenset = frozenset()
         pictures = tf.TensorSpec([1, *image_shape], tf.float32)
         tf.function(lambda images: self._template(images, is_training=False), autograph=False).get_concrete_function(pictures)
         # A second net of the same name in one process gets a scope with a suffix; our names never show it.
         made = len(self._template.variable_scope.name)
-        names = {f"{scope}{v.name[made:].split(':')[0]}": v for v in self._template.variables}
+        names = {f"{scope}{v.name[made:].split(':')[0]}".lstrip("/"): v for v in self._template.variables}
         self.variables_by_name = dict(sorted(names.items()))
         self.trainable_by_name = {name: v for name, v in self.variables_by_name.items() if v.trainable}
 
@@ -48,7 +59,21 @@ class SlimNet(tf.Module):
         """images [B, H, W, C] float32 -> what the slim function returns; inside a `tf.function` only."""
         if tf.executing_eagerly():
             raise RuntimeError("a SlimNet is called inside tf.function only")
-        return self._template(images, is_training=is_training)
+        with self._freezing():
+            return self._template(images, is_training=is_training)
+
+    def freeze(self, names: Collection[str]) -> None:
+        """From the next trace on these variables stay as they are; a batch norm with a frozen shift uses its moving
+        statistics in training too, and leaves them alone."""
+        self._frozen = frozenset(self.variables_by_name[name].ref() for name in names)
+
+    @contextlib.contextmanager
+    def _freezing(self) -> Iterator[None]:
+        token = _frozen.set(self._frozen)
+        try:
+            yield
+        finally:
+            _frozen.reset(token)
 
     def look_inside(self, images: tf.Tensor) -> tuple[Any, dict[str, tf.Tensor]]:
         """What the net returns, not training, and the outputs of the layers in its collection `ACTIVATIONS`, by layer."""

@@ -6,14 +6,13 @@ Checkpoints and event logs go to train_dir, where a run that was interrupted goe
 """
 
 import dataclasses
-import pathlib
 from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
-from engine import checkpoints, devices, flags, train_flags
-from engine.checkpoints import Saver, StoredWeights, TrainState
+from engine import checkpoints, devices, flags, start, train_flags
+from engine.checkpoints import Saver, TrainState
 from engine.errors import UserError
 from engine.flags import flag
 from engine.loop import Batch, make_train_step, train
@@ -65,7 +64,7 @@ def main(config: Config) -> None:
 
     # Net and optimizer
     manifest = _manifest(config, split, num_classes)
-    existing = _resumable(config.train_dir, manifest)
+    existing = start.resumable(config.train_dir, manifest, ("model_name", "num_classes", "class_names", "anchor_set"))
     net = nets.make_net(config.model_name, num_classes)
     trainable = checkpoints.select_trainable(net, config.trainable_scopes)
     optimizer = train_flags.make_optimizer(config, num_examples=len(split.records))
@@ -75,27 +74,19 @@ def main(config: Config) -> None:
 
     # Where to start from
     saver = Saver(state, config.train_dir)
-    if existing is not None:
-        saver.restore(existing.prefix)
-        _say_resumed(config, existing, int(state.step))
-        if int(state.step) >= config.max_number_of_steps:
-            say(f"nothing to do: --max_number_of_steps={config.max_number_of_steps}")
-            return
-    elif config.checkpoint_path:
-        _warm_start(config, net)
-        if averages is not None:
-            averages.reset()
+    if not start.begin(state, saver, existing, config):
+        return
 
     # Train
     losses = _make_losses(config, net)
-    batches = _training_batches(config, split, anchors, num_classes, start=int(state.examples))
+    batches = _training_batches(config, split, anchors, num_classes, int(state.examples))
     train_step = make_train_step(
         state,
         losses,
         weight_decay=config.weight_decay,
         bias_learning_rate_factor=config.bias_learning_rate_factor,
         clip_gradient_norm=config.clip_gradient_norm,
-        xla=_use_xla(config),
+        xla=devices.use_xla(config.xla, faster_on_cpu=nets.NETS[config.model_name].xla_on_cpu),
     )
     run_log = RunLog(config.train_dir, flags.to_json(config), step=int(state.step))
     train(
@@ -135,7 +126,7 @@ def _make_losses(config: Config, net: SlimNet) -> Callable[..., dict[str, tf.Ten
 
 
 def _training_batches(
-    config: Config, split: dataset.Split, anchors: np.ndarray, num_classes: int, start: int
+    config: Config, split: dataset.Split, anchors: np.ndarray, num_classes: int, position: int
 ) -> tf.data.Dataset:
     return input_pipeline.training_batches(
         split.records,
@@ -147,7 +138,7 @@ def _training_batches(
         matching=config.matching,
         match_threshold=config.match_threshold,
         seed=config.seed,
-        start=start,
+        start=position,
         labels_offset=config.labels_offset,
         num_readers=config.num_readers,
         num_preprocessing_threads=config.num_preprocessing_threads,
@@ -177,56 +168,6 @@ def _manifest(config: Config, split: dataset.Split, num_classes: int) -> dict:
         "optimizer": config.optimizer,
         "trainable_scopes": list(config.trainable_scopes),
     }
-
-
-def _resumable(train_dir: str, manifest: dict) -> StoredWeights | None:
-    """The newest checkpoint in train_dir; `UserError` when it is of another net, classes or anchors."""
-    stored = checkpoints.newest_in(train_dir)
-    if stored is None:
-        return None
-    for key in ("model_name", "num_classes", "class_names", "anchor_set"):
-        if stored.manifest.get(key) != manifest[key]:
-            raise UserError(
-                f"--train_dir={train_dir}: it holds a run with {key} = {stored.manifest.get(key)}, but {manifest[key]} is"
-                " asked for; give another --train_dir"
-            )
-    return stored
-
-
-def _say_resumed(config: Config, existing: StoredWeights, step: int) -> None:
-    say(f"going on from {existing.prefix} at step {step}")
-    try:
-        before = flags.to_json(flags.load(Config, pathlib.Path(config.train_dir) / "config.json"))
-    except UserError as error:
-        say(f"note: which flags differ from before is unknown: {error}")
-    else:
-        changed = {name: value for name, value in flags.to_json(config).items() if before[name] != value}
-        for name, value in changed.items():
-            say(f"note: --{name} was {before[name]}, is {value}")
-    if config.checkpoint_path:
-        say(f"note: --checkpoint_path={config.checkpoint_path} is not used: the checkpoint in train_dir wins")
-    if existing.manifest["optimizer"] != config.optimizer:
-        say(f"note: the weights are kept, {config.optimizer} starts fresh")
-
-
-def _warm_start(config: Config, net: SlimNet) -> None:
-    stored = checkpoints.find(config.checkpoint_path)
-    matches = checkpoints.warm_start(
-        net,
-        stored,
-        model_scope=config.checkpoint_model_scope or None,
-        exclude_scopes=config.checkpoint_exclude_scopes,
-        ignore_missing=config.ignore_missing_vars,
-    )
-    outcomes = [match.outcome for match in matches]
-    counted = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes)))
-    say(f"variables taken from {stored.prefix}: {counted}")
-
-
-def _use_xla(config: Config) -> bool:
-    if config.xla != "auto":
-        return config.xla == "on"
-    return bool(tf.config.list_logical_devices("GPU")) or nets.NETS[config.model_name].xla_on_cpu
 
 
 if __name__ == "__main__":

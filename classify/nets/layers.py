@@ -3,6 +3,8 @@
 import tensorflow as tf
 import tf_slim as slim
 
+from engine import slim_net
+
 _MEAN_OVER_REPLICAS = {
     "synchronization": tf.VariableSynchronization.ON_READ,
     "aggregation": tf.VariableAggregation.MEAN,
@@ -19,7 +21,7 @@ def batch_norm(
     """Batch normalisation (Ioffe & Szegedy 2015) of inputs [B, H, W, C], like `slim.batch_norm`.
 
     Makes BatchNorm/{gamma, beta, moving_mean, moving_variance} [C], the names of TF-slim's checkpoints.
-    In training the moving statistics are updated within the same step.
+    In training the moving statistics are updated within the same step. A frozen layer is never in training.
     """
     channels = [inputs.shape[-1]]
     with tf.compat.v1.variable_scope("BatchNorm"):
@@ -29,7 +31,7 @@ def batch_norm(
             slim.model_variable(name, channels, initializer=initializer, trainable=False, **_MEAN_OVER_REPLICAS)
             for name, initializer in (("moving_mean", tf.zeros_initializer()), ("moving_variance", tf.ones_initializer()))
         ]
-    if is_training:
+    if is_training and not slim_net.is_frozen(beta):
         outputs, *batch = tf.compat.v1.nn.fused_batch_norm(inputs, gamma, beta, epsilon=epsilon, is_training=True)
         for moving, of_batch in zip(statistics, batch, strict=True):
             moving.assign_sub((1.0 - decay) * (moving - of_batch))
