@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from engine import optim, record_reader
+from engine import optim, pipelines
 from engine.checkpoints import Saver, TrainState
 from engine.errors import UserError
 from engine.files import writing
@@ -88,7 +88,7 @@ def train(
             stay as they are), the memory did not suffice, or the input could not be read.
     """
     clock = _Clock(save_interval_secs, save_summaries_secs)
-    batch_iterator = record_reader.iterate(batches)
+    batch_iterator = pipelines.iterate(batches)
     saver.save()
     with _StopRequest() as stop:
         while int(state.step) < max_steps and not stop.requested:

@@ -10,10 +10,9 @@ import os
 import pathlib
 import re
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import tensorflow as tf
 
 from engine import staging, tfrecords
 from engine.errors import UserError
@@ -105,50 +104,3 @@ def _shards(folder: pathlib.Path, name: str, split: str) -> list[pathlib.Path]:
     pattern = re.compile(re.escape(f"{name}_{split}_") + r"(\d+)(-of-\d+)?\.tfrecord")
     numbered = {path: int(found[1]) for path in folder.iterdir() if (found := pattern.fullmatch(path.name))}
     return sorted(numbered, key=lambda path: (numbered[path], path.name))
-
-
-def shuffled_examples(num_examples: int, *, seed: int, start: int) -> tf.data.Dataset:
-    """The endless sequence of (epoch, example) from position `start` on: every epoch a fresh permutation.
-
-    The permutation depends on (seed, epoch) alone and takes no memory.
-    """
-
-    def at(position: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        epoch = position // num_examples
-        key = tf.stack([tf.constant(seed, tf.int64), epoch])
-        example = tf.random.experimental.index_shuffle(position % num_examples, key, num_examples - 1)
-        return epoch, example
-
-    return tf.data.Dataset.range(start, np.iinfo(np.int64).max).map(tf.autograph.experimental.do_not_convert(at))
-
-
-def read_records(examples: tf.data.Dataset, read: Callable[[int], bytes], *, num_parallel_reads: int) -> tf.data.Dataset:
-    """(epoch, example) -> (epoch, example, record), read by several threads, the order kept."""
-
-    def with_record(epoch: tf.Tensor, example: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        record = tf.numpy_function(lambda index: read(int(index)), [example], tf.string, stateful=False)
-        return epoch, example, tf.ensure_shape(record, [])
-
-    with_record = tf.autograph.experimental.do_not_convert(with_record)
-    return examples.map(with_record, num_parallel_calls=num_parallel_reads, deterministic=True)
-
-
-def iterate(batches: tf.data.Dataset) -> Iterator[dict[str, tf.Tensor]]:
-    """The elements of a pipeline; what a Python function in it said when it failed comes out as a `UserError`."""
-    iterator = iter(batches)
-    while True:
-        try:
-            batch = next(iterator)
-        except StopIteration:
-            return
-        except tf.errors.OpError as error:
-            raise UserError(_reason_in(error)) from None
-        yield batch
-
-
-def _reason_in(error: tf.errors.OpError) -> str:
-    """The text of a `UserError` that was raised inside the pipeline; else TensorFlow's first line."""
-    lines = error.message.splitlines()
-    raised = [line.partition("UserError: ")[2] for line in lines if "UserError: " in line]
-    raised += [line.partition("ImageError: ")[2] for line in lines if "ImageError: " in line]
-    return raised[0] if raised else lines[0]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine import devices, flags, images, record_reader
+from engine import devices, flags, images, pipelines
 from engine.errors import UserError
 from engine.files import write_json
 from engine.flags import flag
@@ -79,7 +79,7 @@ def run(detector: Detector, split: Split, config: Config, picture_dir: pathlib.P
     )
     results = report.Results()
     with progress(None, "evaluating", total=len(split.records), unit="picture") as bar:
-        for batch in record_reader.iterate(batches):
+        for batch in pipelines.iterate(batches):
             found = [tensor.numpy() for tensor in detector.detect(batch["image"])]
             for number, *detections in zip(batch["example"].numpy(), *found, strict=True):
                 if number < 0:

@@ -1,12 +1,11 @@
 """From records to batches of static shape: shuffled, augmented and encoded to train on; in order, once, to evaluate on."""
 
-from collections.abc import Callable
-
 import numpy as np
 import tensorflow as tf
 
-from engine import images, record_reader
+from engine import images
 from engine.errors import UserError
+from engine.pipelines import in_python, ordered_examples, read_records, shuffled_examples
 from engine.record_reader import RecordFiles
 from ssd import encoding, preprocessing
 from ssd.dataset import parse_record
@@ -46,7 +45,7 @@ def training_batches(
 
     @tf.autograph.experimental.do_not_convert
     def to_example(epoch: tf.Tensor, example: tf.Tensor, record: tf.Tensor) -> dict[str, tf.Tensor]:
-        image, boxes, labels = _in_python(read_and_augment, [epoch, example, record], (tf.uint8, tf.float32, tf.int64))
+        image, boxes, labels = in_python(read_and_augment, [epoch, example, record], (tf.uint8, tf.float32, tf.int64))
         boxes, labels = tf.ensure_shape(boxes, [None, 4]), tf.ensure_shape(labels, [None])
         target_labels, target_offsets, target_ious = encoding.encode(
             boxes, labels, anchors, matching=matching, match_threshold=match_threshold
@@ -59,8 +58,8 @@ def training_batches(
             "example": example,
         }
 
-    examples = record_reader.shuffled_examples(len(records), seed=seed, start=start)
-    examples = record_reader.read_records(examples, records.read, num_parallel_reads=num_readers)
+    examples = shuffled_examples(len(records), seed=seed, start=start)
+    examples = read_records(examples, records.read, num_parallel_reads=num_readers)
     examples = examples.map(to_example, num_parallel_calls=num_preprocessing_threads, deterministic=True)
     return examples.batch(batch_size, drop_remainder=True).prefetch(2)
 
@@ -83,23 +82,12 @@ def evaluation_batches(
 
     @tf.autograph.experimental.do_not_convert
     def to_example(example: tf.Tensor) -> dict[str, tf.Tensor]:
-        image = _in_python(read_and_resize, [example], tf.uint8)
+        image = in_python(read_and_resize, [example], tf.uint8)
         return {"image": tf.ensure_shape(image, [image_size, image_size, 3]), "example": example}
 
-    filled = -(-len(records) // batch_size) * batch_size
-    numbers = np.where(np.arange(filled) < len(records), np.arange(filled), -1).astype(np.int64)
-    examples = tf.data.Dataset.from_tensor_slices(numbers)
+    examples = ordered_examples(len(records), batch_size)
     examples = examples.map(to_example, num_parallel_calls=num_preprocessing_threads, deterministic=True)
     return examples.batch(batch_size, drop_remainder=True).prefetch(2)
-
-
-def _in_python(function: Callable, inputs: list[tf.Tensor], dtypes: object) -> object:
-    """`function` on plain Python numbers and bytes, as one step of the pipeline."""
-
-    def on_arrays(*arrays: object) -> object:
-        return function(*(array if isinstance(array, bytes) else int(array) for array in arrays))
-
-    return tf.numpy_function(on_arrays, inputs, dtypes, stateful=False)
 
 
 def _decode(encoded: bytes, filename: str) -> np.ndarray:

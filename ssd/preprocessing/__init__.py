@@ -12,9 +12,9 @@ import cv2
 import numpy as np
 import tensorflow as tf
 
+from engine.augmentation.ops import Op, Sample, keyed_generator, run_in_order
 from engine.errors import UserError
 from ssd.preprocessing.geometry import resize, resize_for_evaluation
-from ssd.preprocessing.ops import Op, Sample, keyed_generator, run_in_order
 from ssd.preprocessing.paper import paper
 from ssd.preprocessing.seed import seed as seed_recipe
 

@@ -6,7 +6,7 @@ Every op multiplies channels and adds to them, rounds to the nearest level and s
 import cv2
 import numpy as np
 
-from ssd.preprocessing.ops import Sample
+from engine.augmentation.ops import Sample
 
 
 def shift_brightness(sample: Sample, rng: np.random.Generator, *, max_delta: float) -> Sample:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
-from ssd.preprocessing.ops import Sample
+from engine.augmentation.ops import Sample
 
 Window = tuple[int, int, int, int]
 

@@ -10,9 +10,9 @@ from functools import partial
 
 import cv2
 
+from engine.augmentation.ops import Op, maybe, one_of
 from ssd.preprocessing.colour_uint8 import scale_contrast, scale_saturation, shift_brightness, shift_hue
 from ssd.preprocessing.geometry import crop, expand, flip, resize, shrink
-from ssd.preprocessing.ops import Op, maybe, one_of
 from ssd.preprocessing.patches import sample_patch
 
 BRIGHTNESS = maybe(0.5, partial(shift_brightness, max_delta=32))

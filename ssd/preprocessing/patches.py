@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from engine.augmentation.ops import Sample
 from ssd.preprocessing.geometry import boxes_in_pixels, look_through, window_of
-from ssd.preprocessing.ops import Sample
 
 Range = tuple[float, float]
 

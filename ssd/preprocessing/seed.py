@@ -8,7 +8,7 @@ from functools import partial
 
 import cv2
 
-from ssd.preprocessing.colour_float import (
+from engine.augmentation.colour_float import (
     jitter_brightness,
     jitter_contrast,
     jitter_hue,
@@ -16,8 +16,8 @@ from ssd.preprocessing.colour_float import (
     to_uint8,
     to_unit_range,
 )
+from engine.augmentation.ops import Op, maybe, one_of
 from ssd.preprocessing.geometry import crop, flip, resize
-from ssd.preprocessing.ops import Op, maybe, one_of
 from ssd.preprocessing.patches import sample_covering_patch
 
 BRIGHTNESS = partial(jitter_brightness, max_delta=32 / 255)

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 import tf_slim as slim
 
-from engine import loop, optim, record_reader
+from engine import loop, optim, pipelines
 from engine.checkpoints import TrainState
 from engine.errors import UserError
 from engine.slim_net import SlimNet
@@ -77,4 +77,4 @@ def test_what_python_said_in_the_pipeline_is_found():
 
     dataset = tf.data.Dataset.range(1).map(lambda n: tf.numpy_function(broken, [n], tf.int64))
     with pytest.raises(UserError, match="^a.jpg: cut-off JPEG$"):
-        next(record_reader.iterate(dataset))
+        next(pipelines.iterate(dataset))

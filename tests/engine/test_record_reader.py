@@ -1,8 +1,6 @@
-import collections
 import os
 import resource
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -56,42 +54,6 @@ def test_a_flipped_bit_is_found(tmp_path):
         records.read(1)
 
 
-def positions(num_examples, take, **kwargs):
-    dataset = record_reader.shuffled_examples(num_examples, **kwargs)
-    return [(int(epoch), int(example)) for epoch, example in dataset.take(take)]
-
-
-@pytest.mark.parametrize("num_examples", [1, 2, 7, 100])
-def test_each_epoch_is_another_permutation(num_examples):
-    order = positions(num_examples, 3 * num_examples, seed=3, start=0)
-    epochs = [order[i * num_examples : (i + 1) * num_examples] for i in range(3)]
-    for number, epoch in enumerate(epochs):
-        assert {e for e, _ in epoch} == {number}
-        assert sorted(example for _, example in epoch) == list(range(num_examples))
-    if num_examples == 100:
-        assert len({tuple(example for _, example in epoch) for epoch in epochs}) == 3
-
-
-def test_the_order_goes_on_from_any_position():
-    whole = positions(10, 35, seed=5, start=0)
-    assert positions(10, 18, seed=5, start=17) == whole[17:]
-    assert positions(10, 35, seed=6, start=0) != whole
-
-
-def test_first_places_are_shared_out_evenly():
-    first = collections.Counter(example for epoch, example in positions(5, 5 * 2000, seed=1, start=0)[::5])
-    assert all(abs(count - 400) < 80 for count in first.values())  # 4.5 standard deviations
-
-
-def test_records_come_in_order_whatever_the_number_of_readers(files):
-    paths, expected = files
-    records = RecordFiles(paths)
-    for readers in (1, 4):
-        order = record_reader.shuffled_examples(5, seed=0, start=0).take(10)
-        read = list(record_reader.read_records(order, records.read, num_parallel_reads=readers))
-        assert [record.numpy() for _, _, record in read] == [expected[int(example)] for _, example, _ in read]
-
-
 def test_shards_of_a_split(tmp_path):
     for name in ("voc_train_000", "voc_train_001", "voc_train_small_000", "voc_train_old", "voc_val_000"):
         write(tmp_path / f"{name}.tfrecord", [b"x"])
@@ -120,10 +82,3 @@ def test_more_files_than_a_process_may_keep_open(tmp_path):
         assert [records.read(n) for n in range(120)] == [b"%d" % n for n in range(120)]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def test_positions_beyond_two_to_the_31(tmp_path):
-    start = 3 * 10**9
-    epochs, examples = zip(*positions(7, 7, seed=0, start=start), strict=True)
-    assert epochs[0] == start // 7
-    assert len(set(np.array(examples)[np.array(epochs) == epochs[0]])) == sum(epoch == epochs[0] for epoch in epochs)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from ssd.preprocessing import colour_float, colour_uint8
-from ssd.preprocessing.ops import keyed_generator, run_in_order
+from engine.augmentation import colour_float
+from engine.augmentation.ops import keyed_generator, run_in_order
+from ssd.preprocessing import colour_uint8
 from ssd.preprocessing.paper import paper
 from ssd.preprocessing.seed import seed
 from tests.oracles import photometric_pixel

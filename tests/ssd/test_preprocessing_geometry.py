@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 import pytest
 
+from engine.augmentation.ops import keyed_generator, maybe, one_of, run_in_order
 from ssd.preprocessing.geometry import CANVAS_RGB, crop, expand, flip, look_through, render, resize, shrink, window_of
-from ssd.preprocessing.ops import keyed_generator, maybe, one_of, run_in_order
 from ssd.preprocessing.paper import INTERPOLATIONS, paper
 from ssd.preprocessing.seed import seed
 from tests.oracles import zoomed_crop

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from ssd.preprocessing.ops import keyed_generator
+from engine.augmentation.ops import keyed_generator
 from ssd.preprocessing.paper import IOU_RANGES, paper
 from ssd.preprocessing.patches import (
     centre_inside,

@@ -6,7 +6,7 @@ Between the ops values may leave 0..1, as they may in TensorFlow; the saturation
 import cv2
 import numpy as np
 
-from ssd.preprocessing.ops import Sample
+from engine.augmentation.ops import Sample
 
 
 def to_unit_range(sample: Sample, rng: np.random.Generator) -> Sample:

@@ -1,0 +1,1 @@
+"""What recipes of augmentation are made of: samples, ops, random numbers keyed by example, and colour."""
