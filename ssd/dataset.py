@@ -1,7 +1,5 @@
 """The data set in the TFRecord files: which files, which classes, and what a record says."""
 
-import json
-import pathlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from engine import images, record_reader
+from engine import images, record_sets
 from engine.errors import UserError
 from engine.record_reader import RecordFiles
 
@@ -57,67 +55,15 @@ def open_split(dataset_dir: str, dataset_name: str, split: str) -> Split:
     Raises:
         UserError: there are no such files, or no records in them; what was looked for and what is there is named.
     """
-    folder = pathlib.Path(dataset_dir)
-    if not folder.is_dir():
-        raise UserError(f"--dataset_dir={dataset_dir}: no such folder")
-    name = dataset_name or _only_name(folder)
-    if not record_reader.has_shards(folder, name, split):
-        name = _FILE_NAMES.get(name, name)
-    records = RecordFiles(record_reader.find_shards(folder, name, split))
-    if not len(records):
-        raise UserError(f"--dataset_split_name={split}: the files {name}_{split}_*.tfrecord in {folder} hold no record")
-    return Split(name, split, records, _class_names(folder, name))
+    found = record_sets.open_records(dataset_dir, dataset_name, split, _FILE_NAMES)
+    if found.label_names and found.first_label != 1:
+        raise UserError(f"--dataset_name={found.name}: labels start at {found.first_label}: a set for classification")
+    return Split(found.name, split, found.records, found.label_names)
 
 
 def name_classes(known: Sequence[str], num_classes: int) -> tuple[str, ...]:
     """`known`, filled up to the num_classes - 1 classes that are no background."""
     return (*known, *(f"class {label}" for label in range(len(known) + 1, num_classes)))
-
-
-def _only_name(folder: pathlib.Path) -> str:
-    names = sorted(path.stem for path in folder.glob("*.json") if _manifest(path))
-    if len(names) != 1:
-        listed = ", ".join(names) or "none"
-        raise UserError(f"--dataset_name must be given: {folder} holds {len(names)} data sets ({listed})")
-    return names[0]
-
-
-def _manifest(path: pathlib.Path) -> dict | None:
-    """What the converter wrote beside the records; None for another JSON file."""
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return manifest if isinstance(manifest, dict) and "class_names" in manifest else None
-
-
-def _class_names(folder: pathlib.Path, name: str) -> tuple[str, ...]:
-    if manifest := _manifest(folder / f"{name}.json"):
-        return tuple(manifest["class_names"])
-    labels = folder / "labels.txt"
-    return _names_in(labels) if labels.is_file() else ()
-
-
-def _names_in(labels: pathlib.Path) -> tuple[str, ...]:
-    """Reads `id:name` lines; id 0, where a file has it, is the background."""
-    try:
-        lines = labels.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{labels}: cannot be read as UTF-8 text ({error})") from None
-    names = {}
-    for line in lines:
-        if not line.strip():
-            continue
-        label, _, name = line.partition(":")
-        if not label.strip().isdigit() or not name.strip():
-            raise UserError(f"{labels}: {line!r} is not of the form id:name")
-        names[int(label)] = name.strip()
-    names.pop(0, None)
-    if sorted(names) != list(range(1, len(names) + 1)):
-        raise UserError(f"{labels}: the ids are {sorted(names)}, not 1, 2, ... without gaps")
-    if len(set(names.values())) < len(names):
-        raise UserError(f"{labels}: a name stands for two classes")
-    return tuple(names[label] for label in sorted(names))
 
 
 class Record(NamedTuple):

@@ -160,3 +160,10 @@ def test_what_is_not_there_is_named(tmp_path):
     write(tmp_path / "empty_train_000.tfrecord", [])
     with pytest.raises(UserError, match="hold no record"):
         dataset.open_split(str(tmp_path), "empty", "train")
+
+
+def test_a_set_for_classification_is_refused(sample_records, tmp_path):
+    (tmp_path / "shapes_train_000.tfrecord").write_bytes((sample_records / "shapes_train_000.tfrecord").read_bytes())
+    (tmp_path / "shapes.json").write_text('{"class_names": ["a", "b"], "first_label": 0}')
+    with pytest.raises(UserError, match="--dataset_name=shapes: labels start at 0: a set for classification"):
+        dataset.open_split(str(tmp_path), "shapes", "train")
