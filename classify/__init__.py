@@ -1,3 +1,3 @@
-"""Image classification; its nets are the detector's backbones."""
+"""Image classification on the same engine: the CIFAR-10 baseline, and the nets that the detectors stand on."""
 
 import engine as engine  # sets TensorFlow's environment before anything here imports TensorFlow

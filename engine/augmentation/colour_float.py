@@ -3,10 +3,12 @@
 Between the ops values may leave 0..1, as they may in TensorFlow; the saturation and hue formulas hold there too.
 """
 
+from functools import partial
+
 import cv2
 import numpy as np
 
-from engine.augmentation.ops import Sample
+from engine.augmentation.ops import Op, Sample, one_of
 
 
 def to_unit_range(sample: Sample, rng: np.random.Generator) -> Sample:
@@ -65,3 +67,16 @@ def extremes(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The smallest and the largest channel [H, W] of each pixel, much faster than a reduction over an axis of three."""
     red, green, blue = np.moveaxis(image, 2, 0)
     return np.minimum(np.minimum(red, green), blue), np.maximum(np.maximum(red, green), blue)
+
+
+_BRIGHTNESS = partial(jitter_brightness, max_delta=32 / 255)
+_SATURATION = partial(jitter_saturation, low=0.5, high=1.5)
+_HUE = partial(jitter_hue, max_delta=0.2)
+_CONTRAST = partial(jitter_contrast, low=0.5, high=1.5)
+# The jitter of TF-slim's Inception preprocessing.
+INCEPTION_JITTER: Op = one_of(
+    [_BRIGHTNESS, _SATURATION, _HUE, _CONTRAST],
+    [_SATURATION, _BRIGHTNESS, _CONTRAST, _HUE],
+    [_CONTRAST, _HUE, _BRIGHTNESS, _SATURATION],
+    [_HUE, _SATURATION, _CONTRAST, _BRIGHTNESS],
+)

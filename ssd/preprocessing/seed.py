@@ -8,22 +8,10 @@ from functools import partial
 
 import cv2
 
-from engine.augmentation.colour_float import (
-    jitter_brightness,
-    jitter_contrast,
-    jitter_hue,
-    jitter_saturation,
-    to_uint8,
-    to_unit_range,
-)
-from engine.augmentation.ops import Op, maybe, one_of
+from engine.augmentation.colour_float import INCEPTION_JITTER, to_uint8, to_unit_range
+from engine.augmentation.ops import Op, maybe
 from ssd.preprocessing.geometry import crop, flip, resize
 from ssd.preprocessing.patches import sample_covering_patch
-
-BRIGHTNESS = partial(jitter_brightness, max_delta=32 / 255)
-SATURATION = partial(jitter_saturation, low=0.5, high=1.5)
-HUE = partial(jitter_hue, max_delta=0.2)
-CONTRAST = partial(jitter_contrast, low=0.5, high=1.5)
 
 
 def seed(size: int) -> list[Op]:
@@ -34,11 +22,6 @@ def seed(size: int) -> list[Op]:
         partial(resize, size=size, interpolations=(cv2.INTER_LINEAR,)),
         maybe(0.5, flip),
         to_unit_range,
-        one_of(
-            [BRIGHTNESS, SATURATION, HUE, CONTRAST],
-            [SATURATION, BRIGHTNESS, CONTRAST, HUE],
-            [CONTRAST, HUE, BRIGHTNESS, SATURATION],
-            [HUE, SATURATION, CONTRAST, BRIGHTNESS],
-        ),
+        INCEPTION_JITTER,
         to_uint8,
     ]

@@ -1,0 +1,47 @@
+"""The CIFAR-10 tutorial's input: random crop, flip, brightness and contrast; a batch at a time, in few large numpy calls.
+
+The net standardises each picture afterwards, so values may leave 0-255 here and are not rounded.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from classify.preprocessing.geometry import central_crop, warp
+
+_BRIGHTNESS = 63.0
+_CONTRAST = (0.2, 1.8)
+
+
+def augment(images: Sequence[np.ndarray], size: int, generators: Sequence[np.random.Generator]) -> np.ndarray:
+    """[B, size, size, 3] float32: a random crop of 3/4 of each side, mirrored half the time; then brightness + U(-63, 63);
+    then each channel's distance from its mean times U(.2, 1.8)."""
+    whole = np.stack([_whole(image, size) for image in images])  # [B, W, W, 3]
+    top, left, mirrored, brightness, contrast = np.stack([rng.random(5) for rng in generators], axis=1)  # each [B]
+    room = whole.shape[1] - size + 1
+    crops = _crop(whole, (top * room).astype(int), (left * room).astype(int), size)
+    crops = np.where((mirrored < 0.5)[:, None, None, None], crops[:, :, ::-1], crops).astype(np.float32)
+    delta = _BRIGHTNESS * (2 * brightness - 1)
+    factor = _CONTRAST[0] + (_CONTRAST[1] - _CONTRAST[0]) * contrast
+    # (x + delta - mean) * factor + mean, where the mean has moved by delta as well.
+    means = crops.mean(axis=(1, 2), keepdims=True)
+    crops -= means
+    crops *= factor.astype(np.float32)[:, None, None, None]
+    crops += means + delta.astype(np.float32)[:, None, None, None]
+    return crops
+
+
+def resize(image: np.ndarray, size: int) -> np.ndarray:
+    """The middle of the picture, [size, size, 3] uint8: of CIFAR-10's 32x32 pixels the central 24x24."""
+    return central_crop(_whole(image, size), size, size)
+
+
+def _whole(image: np.ndarray, size: int) -> np.ndarray:
+    """The picture with a third more pixels a side than the net takes; CIFAR-10's own are as they are."""
+    side = size * 4 // 3
+    return image if image.shape[:2] == (side, side) else warp(image, side)
+
+
+def _crop(images: np.ndarray, tops: np.ndarray, lefts: np.ndarray, size: int) -> np.ndarray:
+    windows = np.lib.stride_tricks.sliding_window_view(images, (size, size), axis=(1, 2))  # [B, R, R, 3, size, size]
+    return windows[np.arange(len(images)), tops, lefts].transpose(0, 2, 3, 1)  # [B, size, size, 3]
