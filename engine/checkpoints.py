@@ -192,6 +192,19 @@ class StoredWeights:
         if "manifest" + _SUFFIX in stored:
             self.manifest = json.loads(self._get("manifest" + _SUFFIX))
 
+    def told(self, key: str, asked: str | int | None) -> str | int:
+        """What the checkpoint says of itself in its manifest, or, where it says nothing, what the flag `key` says.
+
+        Raises:
+            UserError: neither says it, or they disagree.
+        """
+        said = self.manifest.get(key)
+        if said is None and asked is None:
+            raise UserError(f"--{key} must be given: {self.prefix} does not say it")
+        if said is not None and asked not in (None, said):
+            raise UserError(f"--{key}={asked}: {self.prefix} was trained with {said}")
+        return asked if said is None else said
+
     def read(self, name: str) -> np.ndarray:
         """The value of a variable. Raises `UserError` when the file is damaged."""
         return self._get(self._keys[name])

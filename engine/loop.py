@@ -29,16 +29,21 @@ def make_train_step(
     bias_learning_rate_factor: float,
     clip_gradient_norm: float | None,
     xla: bool,
+    is_decayed: Callable[[str], bool] = optim.is_weight,
+    loss_scale: float = 1.0,
 ) -> Callable[[Batch], dict[str, tf.Tensor]]:
     """One step of training as one compiled function: batch -> scalars to log.
 
     Args:
         losses: batch (a dictionary; "example" [B] is its size) -> the terms of the loss, scalars; their sum is minimised.
         xla: compile it as one XLA program; needs static shapes.
+        is_decayed: whether weight decay applies to a variable, by its name.
+        loss_scale: the gradients are computed of the loss times this, and divided by it, which keeps small ones from
+            becoming zero in half precision (Micikevicius et al. 2017, arXiv:1710.03740, section 3.2).
 
     Returns:
-        A function whose result holds the terms, "loss", "gradient_norm" (of the loss, before clipping and
-        weight decay) and "learning_rate" (the one used).
+        A function whose result holds the terms; "loss", their sum; "l2_loss", what weight decay adds to the objective;
+        "gradient_norm" (of the loss, before clipping and weight decay) and "learning_rate" (the one used).
     """
     variables = list(state.trainable.values())
 
@@ -49,21 +54,26 @@ def make_train_step(
             tape.watch(variables)
             terms = losses(batch)
             loss = tf.add_n(list(terms.values()))
-        gradients = tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+            scaled_loss = loss * loss_scale
+        gradients = tape.gradient(scaled_loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        if loss_scale != 1:
+            gradients = [gradient / loss_scale for gradient in gradients]
         gradients, norm = optim.regularised_gradients(
             gradients,
             state.trainable,
             weight_decay=weight_decay,
             bias_learning_rate_factor=bias_learning_rate_factor,
             clip_gradient_norm=clip_gradient_norm,
+            is_decayed=is_decayed,
         )
+        l2_loss = optim.l2_penalty(state.trainable, weight_decay, is_decayed)
         rate = tf.cast(state.optimizer.learning_rate, tf.float32)
         state.optimizer.apply(gradients, variables)
         state.step.assign_add(1)
         state.examples.assign_add(batch["example"].shape[0])
         if state.averages is not None:
             state.averages.update(state.step)
-        return {"loss": loss, **terms, "gradient_norm": norm, "learning_rate": rate}
+        return {"loss": loss, **terms, "l2_loss": l2_loss, "gradient_norm": norm, "learning_rate": rate}
 
     return train_step
 
@@ -87,7 +97,7 @@ def train(
         UserError: the loss or its gradient stopped being finite (the batch is saved beside the checkpoints, which
             stay as they are), the memory did not suffice, or the input could not be read.
     """
-    clock = _Clock(save_interval_secs, save_summaries_secs)
+    clock, average = _Clock(save_interval_secs, save_summaries_secs), _LossAverage()
     batch_iterator = pipelines.iterate(batches)
     saver.save()
     with _StopRequest() as stop:
@@ -96,6 +106,7 @@ def train(
             scalars = _run_step(train_step, batch)
             step = int(state.step)
             _refuse_non_finite(scalars, batch, step, run_log.folder)
+            scalars["loss_average"] = average.update(scalars["loss"])
             clock.stepped(len(batch["example"]))
             if step % log_every_n_steps == 0 or step == max_steps:
                 say(clock.line(step, scalars["loss"], max_steps))
@@ -137,6 +148,20 @@ def _refuse_non_finite(scalars: dict[str, float], batch: Batch, step: int, folde
         np.savez_compressed(path, **{name: value.numpy() for name, value in batch.items()})
     values = ", ".join(f"{name} = {value:g}" for name, value in scalars.items())
     raise UserError(f"step {step}: the loss is not finite ({values}); its batch is in {path}; try a lower --learning_rate")
+
+
+class _LossAverage:
+    """Exponential average of the loss with decay .9 over the steps of this process, free of its start at 0."""
+
+    _DECAY = 0.9
+
+    def __init__(self) -> None:
+        self._sum = self._weight = 0.0
+
+    def update(self, loss: float) -> float:
+        self._sum = self._DECAY * self._sum + (1 - self._DECAY) * loss
+        self._weight = self._DECAY * self._weight + (1 - self._DECAY)
+        return self._sum / self._weight
 
 
 class _Clock:

@@ -1,6 +1,6 @@
 """Learning-rate schedules, optimizers by name, what is done to gradients, and moving averages of weights."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -135,6 +135,7 @@ def regularised_gradients(
     weight_decay: float,
     bias_learning_rate_factor: float,
     clip_gradient_norm: float | None,
+    is_decayed: Callable[[str], bool] = is_weight,
 ) -> tuple[list[tf.Tensor], tf.Tensor]:
     """The gradients as the optimizer gets them, and the global L2 norm of the loss's own.
 
@@ -146,12 +147,18 @@ def regularised_gradients(
         gradients, _ = tf.clip_by_global_norm(gradients, clip_gradient_norm, use_norm=norm)
     shaped = []
     for gradient, (name, variable) in zip(gradients, variables.items(), strict=True):
-        if is_weight(name):
-            gradient = gradient + weight_decay * variable
-        elif name.endswith("biases"):
+        if name.endswith("biases"):
             gradient = gradient * bias_learning_rate_factor
+        if is_decayed(name):
+            gradient = gradient + weight_decay * variable
         shaped.append(gradient)
     return shaped, norm
+
+
+def l2_penalty(variables: dict[str, tf.Variable], weight_decay: float, is_decayed: Callable[[str], bool]) -> tf.Tensor:
+    """decay / 2 * |w|^2 over the decayed variables: the part of the objective whose gradient is the weight decay."""
+    penalties = [tf.nn.l2_loss(variable) for name, variable in variables.items() if is_decayed(name)]
+    return weight_decay * tf.add_n(penalties) if penalties else tf.constant(0.0)
 
 
 class MovingAverages(tf.Module):

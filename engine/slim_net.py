@@ -35,6 +35,7 @@ class SlimNet(tf.Module):
         scope: first part of every variable's name, such as "ssd_300_vgg"; "" for names without one.
         function: `function(images, is_training)` -> any structure of tensors.
         image_shape: (height, width, channels) of the pictures it takes.
+        compute_dtype: type in which weights and biases are used and pictures come in; they are kept in float32.
 
     Attributes:
         scope: as given.
@@ -42,13 +43,17 @@ class SlimNet(tf.Module):
         trainable_by_name: those that are trained.
     """
 
-    def __init__(self, scope: str, function: Callable[..., Any], image_shape: Sequence[int]):
+    def __init__(
+        self, scope: str, function: Callable[..., Any], image_shape: Sequence[int], compute_dtype: tf.DType = tf.float32
+    ):
         super().__init__()
-        self.scope = scope
-        self._template = tf.compat.v1.make_template(scope or "net", function, create_scope_now_=True)
+        self.scope, self._compute_dtype = scope, compute_dtype
+        self._template = tf.compat.v1.make_template(
+            scope or "net", function, create_scope_now_=True, custom_getter_=self._in_compute_dtype
+        )
         self._frozen: frozenset = frozenset()
         pictures = tf.TensorSpec([1, *image_shape], tf.float32)
-        tf.function(lambda images: self._template(images, is_training=False), autograph=False).get_concrete_function(pictures)
+        tf.function(lambda images: self(images, is_training=False), autograph=False).get_concrete_function(pictures)
         # A second net of the same name in one process gets a scope with a suffix; our names never show it.
         made = len(self._template.variable_scope.name)
         names = {f"{scope}{v.name[made:].split(':')[0]}".lstrip("/"): v for v in self._template.variables}
@@ -60,7 +65,12 @@ class SlimNet(tf.Module):
         if tf.executing_eagerly():
             raise RuntimeError("a SlimNet is called inside tf.function only")
         with self._freezing():
-            return self._template(images, is_training=is_training)
+            return self._template(tf.cast(images, self._compute_dtype), is_training=is_training)
+
+    def _in_compute_dtype(self, getter: Callable[..., tf.Variable], name: str, *args: Any, **kwargs: Any) -> Any:
+        if self._compute_dtype == tf.float32 or not name.endswith(("weights", "biases")):
+            return getter(name, *args, **kwargs)
+        return tf.cast(getter(name, *args, **(kwargs | {"dtype": tf.float32})), self._compute_dtype)
 
     def freeze(self, names: Collection[str]) -> None:
         """From the next trace on these variables stay as they are; a batch norm with a frozen shift uses its moving

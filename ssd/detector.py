@@ -3,8 +3,6 @@
 import tensorflow as tf
 
 from engine import checkpoints
-from engine.checkpoints import StoredWeights
-from engine.errors import UserError
 from ssd import nets, postprocess
 from ssd.anchors import make_anchors
 from ssd.dataset import name_classes
@@ -39,12 +37,12 @@ class Detector:
         keep_top_k: int,
     ):
         stored = checkpoints.find(checkpoint_path)
-        self.model_name = _told(stored, "model_name", model_name)
-        self.num_classes = _told(stored, "num_classes", num_classes)
+        self.model_name = stored.told("model_name", model_name)
+        self.num_classes = stored.told("num_classes", num_classes)
         self.checkpoint = stored.prefix
         self.image_size = nets.find(self.model_name).image_size
         self.class_names = name_classes(stored.manifest.get("class_names", ()), self.num_classes)
-        self._anchors = make_anchors(nets.anchor_spec(self.model_name, _told(stored, "anchor_set", anchor_set)))
+        self._anchors = make_anchors(nets.anchor_spec(self.model_name, stored.told("anchor_set", anchor_set)))
         self._thresholds = {
             "score_threshold": score_threshold,
             "nms_threshold": nms_threshold,
@@ -60,13 +58,3 @@ class Detector:
         """images [B, S, S, 3] uint8 RGB -> boxes [B, K, 4], scores [B, K], labels [B, K], count [B]."""
         class_logits, box_offsets = self._net(nets.normalise(images, self.model_name), is_training=False)
         return postprocess.detect(class_logits, box_offsets, self._anchors, **self._thresholds)
-
-
-def _told(stored: StoredWeights, key: str, asked: str | int | None) -> str | int:
-    """What the checkpoint says of itself, or, where it says nothing, what the flag says."""
-    said = stored.manifest.get(key)
-    if said is None and asked is None:
-        raise UserError(f"--{key} must be given: {stored.prefix} does not say it")
-    if said is not None and asked not in (None, said):
-        raise UserError(f"--{key}={asked}: {stored.prefix} was trained with {said}")
-    return asked if said is None else said

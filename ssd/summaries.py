@@ -1,6 +1,7 @@
 """What TensorBoard shows beside the curves: pictures with what is taught and what is found; histograms."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import tensorflow as tf
@@ -8,11 +9,10 @@ import tensorflow as tf
 from engine.loop import Batch
 from engine.run_log import RunLog
 from engine.slim_net import SlimNet
+from engine.summaries import make_look
 from ssd import encoding, nets, postprocess
 from ssd.draw import draw_boxes
 
-# A handful of pictures tells enough, and keeps the cost far below that of a train step.
-_PICTURES = 4
 _DETECTION = {"score_threshold": 0.3, "nms_threshold": 0.45, "top_k": 100, "keep_top_k": 50}
 
 
@@ -26,33 +26,23 @@ def make_summarise(
     run_log: RunLog,
 ) -> Callable[[Batch, int], None]:
     """A function (batch, step) that writes pictures, and histograms of activations and gradients, of a part of the batch."""
+    look = make_look(net, partial(nets.normalise, net_name=net_name), losses, trainable, run_log)
 
     @tf.function(autograph=False)
-    def look(batch: Batch) -> tuple:
-        images = nets.normalise(batch["image"], net_name)
-        with tf.GradientTape() as tape:
-            # In training mode a look would move the batch-norm statistics, and the run would depend on the clock.
-            loss = tf.add_n(list(losses(batch, is_training=False).values()))
-        gradients = tape.gradient(loss, trainable, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        outputs, activations = net.look_inside(images)
-        found = postprocess.detect(*outputs, anchors, **_DETECTION)
-        return found, activations, gradients, encoding.decode(batch["target_offsets"], anchors)
+    def boxes_of(outputs: tuple, target_offsets: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return encoding.decode(target_offsets, anchors), *postprocess.detect(*outputs, anchors, **_DETECTION)
 
     def summarise(batch: Batch, step: int) -> None:
-        part = {name: value[:_PICTURES] for name, value in batch.items()}
-        (boxes, scores, labels, count), activations, gradients, taught_boxes = look(part)
-        images = part["image"].numpy()
-        taught, found = [], []
-        for i, image in enumerate(images):
-            positive = part["target_labels"][i].numpy() > 0
-            taught.append(
-                draw_boxes(image, taught_boxes[i].numpy()[positive], part["target_labels"][i].numpy()[positive], class_names)
-            )
-            n = int(count[i])
-            found.append(draw_boxes(image, boxes[i, :n].numpy(), labels[i, :n].numpy(), class_names, scores[i, :n].numpy()))
-        run_log.images(step, "ground_truth", np.stack(taught))
-        run_log.images(step, "detections", np.stack(found))
-        run_log.histograms(step, {f"activations/{name}": value for name, value in activations.items()})
-        run_log.histograms(step, {f"gradients/{name}": value for name, value in gradients.items()})
+        part, outputs = look(batch, step)
+        found = [tensor.numpy() for tensor in boxes_of(outputs, part["target_offsets"])]
+        taught_pictures, found_pictures = [], []
+        for image, target, taught, boxes, scores, labels, count in zip(
+            part["image"].numpy(), part["target_labels"].numpy(), *found, strict=True
+        ):
+            positive = target > 0
+            taught_pictures.append(draw_boxes(image, taught[positive], target[positive], class_names))
+            found_pictures.append(draw_boxes(image, boxes[:count], labels[:count], class_names, scores[:count]))
+        run_log.images(step, "ground_truth", np.stack(taught_pictures))
+        run_log.images(step, "detections", np.stack(found_pictures))
 
     return summarise

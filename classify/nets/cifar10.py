@@ -39,4 +39,6 @@ def _normal(stddev: float) -> tf.compat.v1.truncated_normal_initializer:
 
 def _local_response_normalise(net: tf.Tensor) -> tf.Tensor:
     """x / (1 + alpha * sum of x^2 over the 9 channels around it)^.75, alpha = .001 / 9."""
-    return tf.nn.local_response_normalization(net, depth_radius=4, bias=1.0, alpha=0.001 / 9.0, beta=0.75)
+    wide = tf.cast(net, tf.float32)
+    wide = tf.nn.local_response_normalization(wide, depth_radius=4, bias=1.0, alpha=0.001 / 9.0, beta=0.75)
+    return tf.cast(wide, net.dtype)

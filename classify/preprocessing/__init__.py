@@ -24,13 +24,14 @@ class Recipe:
     """How pictures become input.
 
     Attributes:
-        augment: (images, each [H, W, 3] uint8; S; their generators) -> [B, S, S, 3] uint8, or float32 where rounding
-            and clipping would change what the recipe means.
+        augment: (images, each [H, W, 3] uint8; S; their generators) -> [B, S, S, 3] of type `dtype`.
         resize: (image [H, W, 3] uint8, S) -> [S, S, 3] uint8.
+        dtype: uint8, or float32 where rounding and clipping would change what the recipe means.
     """
 
     augment: Callable[[Sequence[np.ndarray], int, Sequence[np.random.Generator]], np.ndarray]
     resize: Callable[[np.ndarray, int], np.ndarray]
+    dtype: type = np.uint8
 
 
 def each(recipe: Callable[[int], list[Op]]) -> Callable[[Sequence[np.ndarray], int, Sequence[np.random.Generator]], np.ndarray]:
@@ -50,7 +51,7 @@ def no_augmentation(size: int) -> list[Op]:
 
 
 RECIPES: dict[str, Recipe] = {
-    "cifar10": Recipe(cifar10.augment, cifar10.resize),
+    "cifar10": Recipe(cifar10.augment, cifar10.resize, np.float32),
     "inception": Recipe(each(inception.inception), inception.resize),
     "vgg": Recipe(each(vgg.vgg), vgg.resize),
     "none": Recipe(each(no_augmentation), warp),

@@ -1,0 +1,36 @@
+"""The classifiers' loss."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+
+def classification_losses(
+    class_logits: tf.Tensor,
+    auxiliary_logits: Sequence[tf.Tensor],
+    labels: tf.Tensor,
+    *,
+    label_smoothing: float = 0.0,
+    auxiliary_weight: float = 0.4,
+) -> dict[str, tf.Tensor]:
+    """Mean cross-entropy of class_logits [B, C] with labels [B], and of each of the auxiliary logits, times a weight.
+
+    label_smoothing: this part of the target is spread evenly over all classes (Szegedy et al. 2015, arXiv:1512.00567,
+    section 7). The auxiliary heads' targets are smoothed as well.
+
+    Returns:
+        {"class_loss"} and, where there are auxiliary logits, "auxiliary_loss"; scalars, whose sum is minimised.
+    """
+    losses = {"class_loss": _cross_entropy(class_logits, labels, label_smoothing)}
+    if auxiliary_logits:
+        terms = [_cross_entropy(logits, labels, label_smoothing) for logits in auxiliary_logits]
+        losses["auxiliary_loss"] = auxiliary_weight * tf.add_n(terms)
+    return losses
+
+
+def _cross_entropy(logits: tf.Tensor, labels: tf.Tensor, label_smoothing: float) -> tf.Tensor:
+    classes = logits.shape[1]
+    targets = tf.one_hot(
+        labels, classes, on_value=1 - label_smoothing + label_smoothing / classes, off_value=label_smoothing / classes
+    )
+    return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(targets, tf.cast(logits, tf.float32)))
