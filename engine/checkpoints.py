@@ -170,6 +170,12 @@ def newest_in(folder: str | pathlib.Path) -> "StoredWeights | None":
     return None
 
 
+def step_of(prefix: str) -> int | None:
+    """The step in the name of a checkpoint, NAME.ckpt-STEP; None for a foreign one's."""
+    found = re.search(r"-(\d+)$", prefix)
+    return int(found[1]) if found else None
+
+
 class StoredWeights:
     """The weights in a checkpoint, by name.
 

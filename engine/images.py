@@ -91,7 +91,15 @@ def decode(data: bytes) -> np.ndarray:
 
 def write_jpeg(path: Path, image: np.ndarray) -> None:
     """Writes a picture [H, W, 3] uint8 RGB and makes its folder; `UserError` where that is not possible."""
-    encoded = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 92])[1]
+    _write(path, cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 92])[1])
+
+
+def write_png(path: Path, image: np.ndarray) -> None:
+    """Like `write_jpeg`, without loss: for drawings with sharp edges."""
+    _write(path, cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR))[1])
+
+
+def _write(path: Path, encoded: np.ndarray) -> None:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(encoded.tobytes())

@@ -8,6 +8,7 @@ cannot be read is named, the others are done, and the exit code is 1.
 """
 
 import dataclasses
+import itertools
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -18,8 +19,8 @@ from engine import devices, flags, images
 from engine.errors import UserError
 from engine.files import write_json
 from engine.flags import flag
+from engine.picture_files import list_pictures, read_pictures
 from engine.progress import progress, say
-from engine.stored_images import decode_as_stored
 from ssd import nets
 from ssd.detector import Detector
 from ssd.draw import draw_boxes
@@ -51,7 +52,7 @@ def main(config: Config, inputs: Sequence[str]) -> int:
     if not inputs:
         raise UserError("no picture given: name pictures or folders of pictures")
     devices.prepare(seed=0, gpu_memory_fraction=config.gpu_memory_fraction)
-    files, unread = _list_pictures(inputs)
+    files, unread = list_pictures(inputs)
     output_dir = pathlib.Path(config.output_dir)
     names = _output_names(files)
     _refuse_to_overwrite(files, output_dir, names)
@@ -64,7 +65,8 @@ def main(config: Config, inputs: Sequence[str]) -> int:
         **settings,
     )
     listed = []
-    for pictures in _batches(progress(files, "detecting", total=len(files), unit="picture"), config.batch_size, unread):
+    readable = read_pictures(progress(files, "detecting", total=len(files), unit="picture"), unread)
+    for pictures in _batches(readable, config.batch_size):
         for picture, (boxes, scores, labels) in zip(pictures, _detect(detector, pictures, config.batch_size), strict=True):
             drawn = draw_boxes(picture.image, boxes, labels, detector.class_names, scores)
             images.write_jpeg(output_dir / names[picture.file], drawn)
@@ -77,38 +79,10 @@ def main(config: Config, inputs: Sequence[str]) -> int:
     return 1 if unread else 0
 
 
-def _list_pictures(inputs: Sequence[str]) -> tuple[list[pathlib.Path], dict[pathlib.Path, str]]:
-    """The files meant by the arguments, each once, and those that are not there, with the reason."""
-    files: dict[pathlib.Path, None] = {}
-    unread = {}
-    for path in map(pathlib.Path, inputs):
-        if path.is_dir():
-            inside = sorted(file for file in path.iterdir() if file.suffix.lower() in images.SUFFIXES and file.is_file())
-            files |= dict.fromkeys(inside)
-            if not inside:
-                unread[path] = "a folder without pictures"
-        elif path.is_file():
-            files[path] = None
-        else:
-            unread[path] = "no such file"
-    return list(files), unread
-
-
-def _batches(files: Iterable[pathlib.Path], batch_size: int, unread: dict[pathlib.Path, str]) -> Iterator[list[_Picture]]:
-    """Reads the files, a batch at a time; those that cannot be read go into `unread`."""
-    pictures: list[_Picture] = []
-    for file in files:
-        try:
-            pictures.append(_Picture(file, decode_as_stored(file.read_bytes())))
-        except UserError as error:
-            unread[file] = str(error)
-        except OSError as error:
-            unread[file] = error.strerror or str(error)
-        if len(pictures) == batch_size:
-            yield pictures
-            pictures = []
-    if pictures:
-        yield pictures
+def _batches(pictures: Iterable[tuple[pathlib.Path, np.ndarray]], batch_size: int) -> Iterator[list[_Picture]]:
+    iterator = itertools.starmap(_Picture, pictures)
+    while batch := list(itertools.islice(iterator, batch_size)):
+        yield batch
 
 
 def _detect(detector: Detector, pictures: Sequence[_Picture], batch_size: int) -> Iterator[tuple[np.ndarray, ...]]:

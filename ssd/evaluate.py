@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine import devices, flags, images, pipelines
+from engine.drawing import contact_sheet
 from engine.errors import UserError
 from engine.files import write_json
 from engine.flags import flag
@@ -19,7 +20,7 @@ from engine.progress import progress, say
 from ssd import dataset, input_pipeline, nets, report
 from ssd.dataset import Record, Split
 from ssd.detector import Detector
-from ssd.draw import contact_sheet, draw_boxes
+from ssd.draw import draw_boxes
 
 # Average precision needs the many weak detections; a picture is readable without them.
 _DRAWN_ABOVE = 0.3

@@ -41,12 +41,3 @@ def test_a_picture_is_never_written_over(tmp_path):
         else:
             detect._refuse_to_overwrite(files, tmp_path, names)
     detect._refuse_to_overwrite([tmp_path / "a.jpg"], tmp_path / "out", {tmp_path / "a.jpg": "a.jpg"})
-
-
-def test_a_folder_stands_for_its_pictures_and_each_file_is_done_once(tmp_path):
-    for name in ("b.JPG", "a.png", "notes.txt"):
-        (tmp_path / name).write_bytes(b"x")
-    (tmp_path / "sub.jpg").mkdir()
-    files, unread = detect._list_pictures([str(tmp_path), str(tmp_path / "a.png"), str(tmp_path / "no.png")])
-    assert [file.name for file in files] == ["a.png", "b.JPG"]
-    assert {path.name: reason for path, reason in unread.items()} == {"no.png": "no such file"}
