@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections import Counter
+from collections.abc import Sequence
 from typing import ClassVar
 
 from engine.progress import say
@@ -82,3 +83,8 @@ def counted(number: int, noun: str) -> str:
 def reason_of(error: Exception) -> str:
     """Why a file is unusable, without its path: a note names it anyway."""
     return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
+def group_notes(group: str, reason: str, place: str, files: Sequence[str], detail: str) -> list[Note]:
+    """A note for each of `files`, of which only the first is told, with `place` for its name: many alike make one line."""
+    return [Note(group, reason, place, detail), *(Note(group, reason, file) for file in files[1:])]
