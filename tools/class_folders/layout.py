@@ -66,9 +66,9 @@ def _has_splits(tree: Tree, where: str) -> bool:
     tops = sorted({parts[0] for parts in nested})
     holding = {parts[0] for parts in nested if len(parts) == 2}
     splits = [top for top in tops if top.lower() in SPLITS]
-    _refuse_other_words(tops, holding, where)
     if not tops:
         _refuse(where, f"no folder with pictures in it; it holds {_listed(tree)}")
+    _refuse_other_words(tops, holding, where)
     if not splits:
         _refuse_one_level_up(nested, tops, holding, where)
         return False
