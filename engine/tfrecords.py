@@ -43,8 +43,9 @@ def obsolete_shards(directory: Path, stem: str, new_names: list[str]) -> list[st
     """Published shards of `stem` that must go before `new_names` can come, so that old and new never stand together.
 
     The first of the new names is none of them: its rename swaps an old shard for a new one at once.
+    Without new names all must go.
     """
-    return [name for name in shard_names(directory, stem) if name != new_names[0]]
+    return [name for name in shard_names(directory, stem) if name not in new_names[:1]]
 
 
 class ShardWriter:

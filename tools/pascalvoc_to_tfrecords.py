@@ -6,7 +6,6 @@ Writes `voc_2012_train_000.tfrecord` and so on for each split file in `ImageSets
 from which every later command takes class names and sizes. A file that cannot be used is named and left out.
 """
 
-import contextlib
 import functools
 import sys
 from collections import Counter
@@ -15,20 +14,19 @@ from pathlib import Path
 
 from engine import flags
 from engine.errors import UserError
-from engine.files import write_json, writing
+from engine.files import write_json
 from engine.flags import flag
-from engine.parallel import available_cores, ordered_map
-from engine.progress import progress, say
-from engine.staging import Staging, locked
-from engine.tfrecords import ShardWriter, obsolete_shards
-from tools.voc import class_names, layout, manifest, scan
+from engine.staging import Staging
+from engine.tfrecords import ShardWriter
+from tools.records import class_names, output
+from tools.records.manifest import Head
+from tools.records.notes import Note
+from tools.voc import layout, scan
+from tools.voc.class_names import discover, unknown
 from tools.voc.layout import DataSet
-from tools.voc.records import Job, Note, convert
+from tools.voc.records import Job, Outcome, convert
 from tools.voc.scan import Scan
 from tools.voc.tally import SplitTally
-
-_LABELS_FILE = "labels.txt"
-_EFFECTS = {"skipped": "skipped", "dropped": "object dropped", "repaired": "kept"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +51,9 @@ class Config:
 
 def main(config: Config) -> None:
     """Converts a data set. UserError for mistakes in flags, an unusable data set, or a folder that cannot be written."""
-    _check_names(config)
+    output.check_name("--output_name", config.output_name)
+    if config.split is not None:
+        output.check_name("--split", config.split)
     output_dir = Path(config.output_dir)
 
     # What there is.
@@ -64,16 +64,15 @@ def main(config: Config) -> None:
     _refuse_unknown(config, data_set, found, [key for ids, _ in splits.values() for key in ids], names)
 
     with Staging(output_dir, config.output_name) as staging:
-        # Fails now, not after hours, where the result could not be added to what is there.
-        old = manifest.read(output_dir, config.output_name)
-        manifest.merge(old, config.output_name, names, {split: {} for split in splits})
+        head = Head(config.output_name, names)
+        output.check_mergeable(output_dir, head, list(splits))
 
         # Everything aside.
         told: set[Note] = set()
         tallies = []
         for split, (ids, missing) in splits.items():
             tally = SplitTally(split, Counter(dict.fromkeys(names, 0)))
-            note = functools.partial(_note, tally, told)
+            note = functools.partial(tally.note, told=told)
             jobs = scan.make_jobs(data_set, found, ids, config.unlabelled_as_background, note)
             for line in missing:
                 note(Note("skipped", "listed but not there", line, f"listed in {split}, but no file is called so"))
@@ -83,59 +82,46 @@ def main(config: Config) -> None:
         # Told, and everything together into place.
         _summarise(config, data_set, found, tallies)
         _refuse_unusable(config, tallies)
-        _publish(config, staging, names, [tally for tally in tallies if tally.images])
-
-
-def _check_names(config: Config) -> None:
-    for name, value in (("--output_name", config.output_name), ("--split", config.split)):
-        if value is not None and (not value or value.startswith(".") or set(value) & set("/\\*?[]\n")):
-            raise UserError(f"{name}={value!r} cannot be part of a file name: no leading dot, slash or any of *?[]")
+        entries = {tally.split: tally.manifest_entry() for tally in tallies if tally.images}
+        output.publish(staging, output_dir, Path(config.dataset_dir), head, entries)
 
 
 def _class_names(config: Config, data_set: DataSet, found: Scan) -> list[str]:
     if config.labels is not None:
         return class_names.read(Path(config.labels), "--labels")
-    listed = data_set.root / _LABELS_FILE
+    listed = data_set.root / output.LABELS_FILE
     if listed.is_file():
         return class_names.read(listed, "labels.txt in --dataset_dir")
-    names = class_names.discover(scan.objects_per_file(data_set, found, data_set.annotations))
+    names = discover(scan.objects_per_file(data_set, found, data_set.annotations))
     if not names:
         raise UserError(f"--dataset_dir={config.dataset_dir}: no annotation holds an object; name the classes with --labels")
     return names
 
 
 def _refuse_unknown(config: Config, data_set: DataSet, found: Scan, ids: list[str], names: list[str]) -> None:
-    unknown = class_names.unknown(scan.objects_per_file(data_set, found, ids), names)
-    if unknown and not config.skip_unknown:
+    strangers = unknown(scan.objects_per_file(data_set, found, ids), names)
+    if strangers and not config.skip_unknown:
         raise UserError(
-            f"unknown classes: {unknown}; known are {', '.join(names)}. Mend the names or the list (--labels), "
+            f"unknown classes: {strangers}; known are {', '.join(names)}. Mend the names or the list (--labels), "
             "or add --skip_unknown to leave such objects out"
         )
 
 
-def _note(tally: SplitTally, told: set[Note], note: Note) -> None:
-    """Counts a note and prints it, once for all splits that its file stands in."""
-    tally.note(note)
-    if note.detail and note not in told:
-        told.add(note)
-        say(f"{note.file}: {note.detail} ({_EFFECTS[note.group]})")
-
-
 def _write_split(config: Config, folder: Path, jobs: list[Job], tally: SplitTally, told: set[Note]) -> None:
     """Converts `jobs` into shards in `folder` and counts them in `tally`."""
+
+    def take(outcome: Outcome) -> None:
+        for note in outcome.notes:
+            tally.note(note, told)
+        if outcome.framed is not None:
+            tally.add_record(outcome)
+
     label_ids = {name: label for label, name in enumerate(tally.objects_per_class, start=1)}
     work = functools.partial(convert, label_ids=label_ids, skip_empty=config.skip_empty)
-    outcomes = ordered_map(work, jobs, config.workers or available_cores())
     shards = ShardWriter(folder, f"{config.output_name}_{tally.split}", config.samples_per_file)
-    with contextlib.closing(outcomes), shards:
-        for outcome in progress(outcomes, tally.split, total=len(jobs), unit="picture"):
-            for note in outcome.notes:
-                _note(tally, told, note)
-            if outcome.framed is not None:
-                tally.add_record(outcome)
-                with writing(Path(config.output_dir)):
-                    shards.write(outcome.framed)
-    tally.shards = shards.names
+    tally.shards = output.write_split(
+        work, jobs, shards, take, label=tally.split, workers=config.workers, output_dir=Path(config.output_dir)
+    )
 
 
 def _summarise(config: Config, data_set: DataSet, found: Scan, tallies: list[SplitTally]) -> None:
@@ -159,23 +145,6 @@ def _refuse_unusable(config: Config, tallies: list[SplitTally]) -> None:
     if not any(tally.images for tally in tallies):
         splits = ", ".join(tally.split for tally in tallies)
         raise UserError(f"--dataset_dir={config.dataset_dir}: no usable picture in split {splits} ({unusable} files skipped)")
-
-
-def _publish(config: Config, staging: Staging, names: list[str], tallies: list[SplitTally]) -> None:
-    """Replaces the splits' shards, the manifest and the class list."""
-    output_dir = Path(config.output_dir)
-    with locked(output_dir):
-        # Read again: another split may have been added meanwhile.
-        old = manifest.read(output_dir, config.output_name)
-        entries = {tally.split: tally.manifest_entry() for tally in tallies}
-        merged = manifest.merge(old, config.output_name, names, entries)
-        staging.write_text(f"{config.output_name}.json", manifest.dumps(merged))
-        if output_dir.resolve() != Path(config.dataset_dir).resolve() and manifest.may_write_labels(
-            output_dir, config.output_name, names
-        ):
-            staging.write_text(_LABELS_FILE, manifest.labels_text(names))
-        stems = {f"{config.output_name}_{tally.split}": tally.shards for tally in tallies}
-        staging.publish([name for stem, shards in stems.items() for name in obsolete_shards(output_dir, stem, shards)])
 
 
 if __name__ == "__main__":

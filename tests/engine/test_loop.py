@@ -37,8 +37,28 @@ def test_one_step_by_hand(state, xla):
     assert bias.numpy() == pytest.approx([-0.5 * 2.5, -0.5 * 0.5])
     assert scalars["loss"] == pytest.approx(scalars["a"] + scalars["b"], rel=1e-6)
     assert scalars["learning_rate"] == 0.5
+    assert scalars["l2_loss"] == 0.0
     assert scalars["gradient_norm"] == pytest.approx((4 * (2.5**2 + 0.5**2)) ** 0.5, rel=1e-5)
     assert (int(state.step), int(state.examples)) == (1, 5)
+
+
+def test_a_loss_scale_changes_nothing_but_the_arithmetic(state):
+    bias = state.net.variables_by_name["net/conv1/biases"]
+    scalars = make_step(state, loss_scale=1024.0)(BATCH)
+    assert bias.numpy() == pytest.approx([-0.5 * 2.5, -0.5 * 0.5])
+    assert float(scalars["gradient_norm"]) == pytest.approx((4 * (2.5**2 + 0.5**2)) ** 0.5, rel=1e-5)
+
+
+def test_weight_decay_is_told(state):
+    weights = state.net.variables_by_name["net/conv1/weights"].numpy()
+    scalars = make_step(state, weight_decay=0.1)(BATCH)
+    assert float(scalars["l2_loss"]) == pytest.approx(0.1 * (weights**2).sum() / 2, rel=1e-5)
+
+
+def test_the_loss_average_by_hand():
+    average = loop._LossAverage()
+    assert average.update(4.0) == pytest.approx(4.0)
+    assert average.update(2.0) == pytest.approx((0.9 * 0.1 * 4 + 0.1 * 2) / (0.9 * 0.1 + 0.1))
 
 
 def test_the_step_is_traced_once(state):

@@ -108,3 +108,20 @@ def test_averages_by_hand():
     assert float(growing.averages["v"][0]) == pytest.approx(by_hand, rel=1e-5)
     constant.reset()
     np.testing.assert_array_equal(constant.averages["v"], [0.0])
+
+
+def test_a_net_may_say_which_weights_decay():
+    variables = {"conv1/weights": tf.Variable([3.0]), "local3/weights": tf.Variable([4.0])}
+    rules = dict(weight_decay=0.5, bias_learning_rate_factor=1.0, clip_gradient_norm=None)
+    is_decayed = ("local3/weights",).__contains__
+    shaped, _ = optim.regularised_gradients([tf.constant([1.0])] * 2, variables, **rules, is_decayed=is_decayed)
+    assert [float(g[0]) for g in shaped] == [1.0, 3.0]
+    assert float(optim.l2_penalty(variables, 0.5, is_decayed)) == 0.5 * 16 / 2
+    assert float(optim.l2_penalty(variables, 0.5, lambda name: False)) == 0.0
+
+
+def test_the_tutorials_learning_rate():
+    """.1, times .1 every 350 epochs of 390 steps: from step 136718 on (50,000 / 128 * 350)."""
+    steps = int(50000 / 128 * 350)
+    rate = optim.make_schedule("exponential", learning_rate=0.1, decay_steps=steps, decay_factor=0.1)
+    assert [float(rate(step)) for step in (0, 136717, 136718, 273436)] == pytest.approx([0.1, 0.1, 0.01, 0.001])

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import tensorflow as tf
 import tf_slim as slim
@@ -67,3 +68,34 @@ def test_activations_are_the_layers_outputs():
     returned, outputs = tf.function(net.look_inside)(tf.ones([2, 8, 8, 3]))
     assert returned.shape == (2, 2)
     assert {name: tuple(value.shape) for name, value in outputs.items()} == {"conv1": (2, 8, 8, 4), "conv2": (2, 8, 8, 2)}
+
+
+def test_a_net_without_a_scope():
+    nets = [SlimNet("", function, [8, 8, 3]) for _ in range(2)]
+    assert "conv1/weights" in nets[0].variables_by_name
+    assert nets[0].variables_by_name.keys() == nets[1].variables_by_name.keys()
+
+
+def test_a_frozen_batch_norm_uses_its_statistics_and_leaves_them():
+    net = SlimNet("net", lambda images, is_training: batch_norm(images, is_training=is_training, decay=0.9), [1, 2, 1])
+    net.freeze(["net/BatchNorm/beta"])
+    images = tf.reshape(tf.constant([1.0, 3.0, 5.0, 7.0]), [2, 1, 2, 1])
+    trained = tf.function(lambda x: net(x, is_training=True))(images)
+    assert trained.numpy().ravel() == pytest.approx(images.numpy().ravel() / 1.001**0.5, rel=1e-5)
+    assert float(net.variables_by_name["net/BatchNorm/moving_mean"][0]) == 0.0
+    other = SlimNet("net", lambda images, is_training: batch_norm(images, is_training=is_training, decay=0.9), [1, 2, 1])
+    tf.function(lambda x: other(x, is_training=True))(images)
+    assert float(other.variables_by_name["net/BatchNorm/moving_mean"][0]) == pytest.approx(0.4)
+
+
+def test_half_precision_computes_in_it_and_keeps_float32():
+    tf.random.set_seed(5)
+    exact = SlimNet("net", function, [8, 8, 3])
+    tf.random.set_seed(5)
+    half = SlimNet("net", function, [8, 8, 3], tf.float16)
+    assert {v.dtype for v in half.variables_by_name.values()} == {tf.float32}
+    images = tf.random.stateless_normal([2, 8, 8, 3], [0, 1])
+    outputs = [tf.function(lambda x, net=net: net(x, is_training=False))(images) for net in (exact, half)]
+    assert outputs[1].dtype == tf.float16
+    np.testing.assert_allclose(outputs[0], tf.cast(outputs[1], tf.float32), atol=5e-3)
+    assert (outputs[0].numpy() != tf.cast(outputs[1], tf.float32).numpy()).any()

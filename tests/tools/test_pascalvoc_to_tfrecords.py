@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -19,6 +18,7 @@ from tests.tools.voc_folder import (
     boxes,
     config,
     convert,
+    files,
     label_file,
     manifest,
     names,
@@ -36,11 +36,6 @@ BCCD = next((path for path in (ROOT / "shared/data/bccd", ROOT.parent / "shared/
 def command(root, out, *flags, **kwargs):
     argv = [sys.executable, str(COMMAND), f"--dataset_dir={root}", f"--output_dir={out}", "--output_name=set", *flags]
     return subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT, timeout=120, **kwargs)
-
-
-def files(folder):
-    """Everything below a folder with its contents."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(Path(folder).rglob("*")) if path.is_file()}
 
 
 def many(root, count):

@@ -99,6 +99,11 @@ def manifest(folder, name="set"):
     return json.loads((Path(folder) / f"{name}.json").read_text(encoding="utf-8"))
 
 
+def files(folder):
+    """Everything below a folder with its contents."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(Path(folder).rglob("*")) if path.is_file()}
+
+
 def said(errors):
     """The lines that a command wrote on stderr, without the progress bar."""
     return [line.rstrip() for line in errors.splitlines() if line.strip() and "%|" not in line]

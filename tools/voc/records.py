@@ -8,6 +8,9 @@ from engine.examples import bytes_feature, float_feature, int64_feature, seriali
 from engine.images import ImageError
 from engine.stored_images import StoredImage, to_stored
 from engine.tfrecords import frame
+from tools.records import notes
+from tools.records.notes import Note, reason_of
+from tools.records.pictures import picture_features, storage_notes
 from tools.voc import annotations, boxes
 from tools.voc.annotations import Annotation, AnnotationError, VocObject
 
@@ -20,26 +23,11 @@ class Job:
     annotation: Path | None
 
 
-@dataclasses.dataclass(frozen=True)
-class Note:
-    """Something that happened to a file. `group` is "skipped", "dropped" (an object) or "repaired".
+@dataclasses.dataclass(kw_only=True)
+class Outcome(notes.Outcome):
+    """What became of a job, and the objects in its record."""
 
-    `reason` is short and counted. `detail` is for the user to read; an empty one is counted in silence.
-    """
-
-    group: str
-    reason: str
-    file: str
-    detail: str = ""
-
-
-@dataclasses.dataclass
-class Outcome:
-    """What became of a job. `framed` is the record as it stands in a TFRecord file, None if the job was skipped."""
-
-    framed: bytes | None = None
     objects: Counter[str] = dataclasses.field(default_factory=Counter)
-    notes: list[Note] = dataclasses.field(default_factory=list)
     largest_coordinate: float = 0.0
 
 
@@ -54,8 +42,7 @@ def convert(job: Job, label_ids: dict[str, int], skip_empty: bool) -> Outcome:
         image = to_stored(job.image.read_bytes())
     except (ImageError, OSError) as error:
         return _skipped(outcome, "unusable picture", job.image, error)
-    if not image.is_original:
-        outcome.notes.append(Note("repaired", _why_stored_anew(image), job.image.name))
+    outcome.notes += storage_notes(job.image.name, image)
     kept = _kept_objects(annotation, image, job, label_ids, outcome)
     if skip_empty and not kept:
         outcome.notes.append(Note("skipped", "no objects (--skip_empty)", job.image.name))
@@ -65,20 +52,9 @@ def convert(job: Job, label_ids: dict[str, int], skip_empty: bool) -> Outcome:
     return outcome
 
 
-def reason_of(error: Exception) -> str:
-    """Why a file is unusable, without its path: a note names it anyway."""
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
-
-
 def _skipped(outcome: Outcome, reason: str, path: Path, error: Exception) -> Outcome:
     outcome.notes.append(Note("skipped", reason, path.name, reason_of(error)))
     return outcome
-
-
-def _why_stored_anew(image: StoredImage) -> str:
-    if image.orientation != 1:
-        return f"stored upright (EXIF orientation {image.orientation})"
-    return f"stored anew as {image.format} with 8 bits and 3 channels (was {image.source})"
 
 
 def _kept_objects(
@@ -135,16 +111,9 @@ def _example(
     kept: list[tuple[VocObject, tuple[float, float, float, float]]],
     label_ids: dict[str, int],
 ) -> bytes:
-    """A serialised `tf.train.Example`. Channels are always 3: every decoder of the project makes a grey picture three."""
+    """A serialised `tf.train.Example`."""
     entries = [entry for entry, _ in kept]
-    features = {
-        "image/encoded": bytes_feature([image.encoded]),
-        "image/format": bytes_feature([image.format.encode()]),
-        # A name that is no valid text on this system still gives valid UTF-8.
-        "image/filename": bytes_feature([filename.encode("utf-8", "replace")]),
-        "image/height": int64_feature([image.height]),
-        "image/width": int64_feature([image.width]),
-        "image/channels": int64_feature([3]),
+    features = picture_features(filename, image) | {
         "image/shape": int64_feature([image.height, image.width, 3]),
         "image/object/bbox/label": int64_feature([label_ids[entry.name] for entry in entries]),
         "image/object/bbox/label_text": bytes_feature([entry.name.encode() for entry in entries]),

@@ -4,10 +4,11 @@ import dataclasses
 import sys
 from collections.abc import Callable, Iterable
 
+from tools.records.notes import Note, reason_of
 from tools.voc import annotations, layout
 from tools.voc.annotations import AnnotationError
 from tools.voc.layout import DataSet
-from tools.voc.records import Job, Note, reason_of
+from tools.voc.records import Job
 
 
 @dataclasses.dataclass(frozen=True)

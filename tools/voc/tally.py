@@ -2,16 +2,19 @@
 
 import dataclasses
 from collections import Counter
+from typing import ClassVar
 
-from tools.voc.records import Note, Outcome
+from tools.records.notes import Tally, counted
+from tools.voc.records import Outcome
 
-_EXAMPLES = 3
 _LEFT_OUT_ON_PURPOSE = "no objects (--skip_empty)"
 
 
 @dataclasses.dataclass
-class SplitTally:
-    """What happened to one split. `notes` holds every note with a detail, `counts` all of them by group and reason."""
+class SplitTally(Tally):
+    """What happened to one split."""
+
+    EFFECTS: ClassVar[dict[str, str]] = {"skipped": "skipped", "dropped": "object dropped", "repaired": "kept"}
 
     split: str
     objects_per_class: Counter[str]
@@ -19,8 +22,6 @@ class SplitTally:
     without_objects: int = 0
     largest_coordinate: float = 0.0
     shards: list[str] = dataclasses.field(default_factory=list)
-    counts: Counter[tuple[str, str]] = dataclasses.field(default_factory=Counter)
-    notes: list[Note] = dataclasses.field(default_factory=list)
 
     @property
     def objects(self) -> int:
@@ -29,14 +30,7 @@ class SplitTally:
     @property
     def unusable(self) -> int:
         """Files that had to be skipped, not counting those the user asked to leave out."""
-        skipped = sum(count for (group, _), count in self.counts.items() if group == "skipped")
-        return skipped - self.counts["skipped", _LEFT_OUT_ON_PURPOSE]
-
-    def note(self, note: Note) -> None:
-        """Counts a note."""
-        self.counts[note.group, note.reason] += 1
-        if note.detail:
-            self.notes.append(note)
+        return super().unusable - self.counts["skipped", _LEFT_OUT_ON_PURPOSE]
 
     def add_record(self, outcome: Outcome) -> None:
         """Counts a record and its objects; the notes of an outcome are counted one by one."""
@@ -57,27 +51,15 @@ class SplitTally:
 
     def report(self) -> dict:
         """The split's part of the `--report` file: the manifest's numbers and everything skipped, dropped or repaired."""
-        groups: dict[str, dict[str, int]] = {"skipped": {}, "dropped": {}, "repaired": {}}
-        for (group, reason), count in sorted(self.counts.items()):
-            groups[group][reason] = count
-        return {**self.manifest_entry(), **groups, "files": [dataclasses.asdict(note) for note in self.notes]}
+        return {**self.manifest_entry(), **self.noted()}
 
     def summary(self) -> list[str]:
         """Lines for the end of a run."""
-        head = f"{self.split}: {_count(self.images, 'picture')} ({self.without_objects} without objects)"
-        lines = [f"{head}, {_count(self.objects, 'object')}, in {_count(len(self.shards), 'shard')}"]
+        head = f"{self.split}: {counted(self.images, 'picture')} ({self.without_objects} without objects)"
+        lines = [f"{head}, {counted(self.objects, 'object')}, in {counted(len(self.shards), 'shard')}"]
         lines += [f"  {name}: {count}" for name, count in self.objects_per_class.items()]
         dropped = sum(count for (group, _), count in self.counts.items() if group == "dropped")
         if dropped:
             share = 100 * dropped / (dropped + self.objects)
-            lines.append(f"  {dropped} of {_count(dropped + self.objects, 'object')} dropped ({share:.3g} %)")
-        return lines + [self._line(group, reason, count) for (group, reason), count in sorted(self.counts.items())]
-
-    def _line(self, group: str, reason: str, count: int) -> str:
-        files = [note.file for note in self.notes if (note.group, note.reason) == (group, reason)]
-        shown = ", ".join(files[:_EXAMPLES]) + (" ..." if len(files) > _EXAMPLES else "")
-        return f"  {group}: {reason}: {count}" + (f" ({shown})" if shown else "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
+            lines.append(f"  {dropped} of {counted(dropped + self.objects, 'object')} dropped ({share:.3g} %)")
+        return lines + self.note_lines()

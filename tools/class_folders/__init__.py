@@ -1,0 +1,1 @@
+"""Pictures in class folders: which there are, which belong to a split, and the records made of them."""
