@@ -7,7 +7,7 @@ from classify.nets.layers import batch_norm
 from engine.slim_net import ACTIVATIONS
 
 # (expansion, channels, blocks, stride of the first block): t, c, n and s of the paper's table 2.
-STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+_STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
 _INITIALIZER = tf.compat.v1.truncated_normal_initializer(stddev=0.09)
 
 
@@ -39,9 +39,9 @@ def mobilenet_v2(
 def mobilenet_v2_layers(images: tf.Tensor, is_training: bool, depth_multiplier: float = 1.0) -> dict[str, tf.Tensor]:
     """images [B, H, W, 3] in [-1, 1] -> outputs [B, h, w, D] by TF-slim's names.
 
-    layer_1 is the first convolution (stride 2), layer_2 to layer_18 the blocks, of which layer_4, layer_7, layer_11
-    and layer_16... (see `STAGES`) halve the map; layer_19 is the last convolution, at stride 32.
-    layer_N/expansion_output is what block N convolves: of the size of the map before the block.
+    layer_1 is the first convolution, layer_2 to layer_18 are the blocks, layer_19 is the last convolution. The map is
+    halved by layer_1, 3, 5, 8 and 15. layer_N/expansion_output is block N before its depthwise convolution: a widened map
+    of the size that enters the block, so layer_15's is the last one of stride 16.
     """
 
     def normalise(inputs: tf.Tensor) -> tf.Tensor:
@@ -67,7 +67,7 @@ def mobilenet_v2_layers(images: tf.Tensor, is_training: bool, depth_multiplier: 
 
 def _blocks() -> list[tuple[int, int, int]]:
     """(expansion, channels, stride) of the 17 blocks."""
-    return [(t, c, 1 if repeated else s) for t, c, n, s in STAGES for repeated in range(n)]
+    return [(t, c, 1 if repeated else s) for t, c, n, s in _STAGES for repeated in range(n)]
 
 
 def _block(net: tf.Tensor, expansion: int, channels: int, stride: int) -> tuple[tf.Tensor, tf.Tensor]:
