@@ -1,7 +1,5 @@
 """VGG-16 (Simonyan & Zisserman 2014, arXiv:1409.1556, configuration D), under the names of TF-slim's vgg_16."""
 
-from collections.abc import Callable
-
 import tensorflow as tf
 import tf_slim as slim
 
@@ -42,9 +40,7 @@ def vgg_16(images: tf.Tensor, num_classes: int, is_training: bool) -> tuple[tf.T
     """
     with slim.arg_scope([slim.conv2d], outputs_collections=ACTIVATIONS):
         net = slim.max_pool2d(vgg_16_stages(images)["conv5"], 2, stride=2, padding="SAME", scope="pool5")
-        height, width = net.shape[1:3]
-        padding = "VALID" if min(height, width) >= 7 else "SAME"
-        net = slim.conv2d(net, 4096, 7, padding=padding, weights_initializer=_he_of_fc6(height, width), scope="fc6")
+        net = _fc6(net)
         net = slim.dropout(net, 0.5, is_training=is_training, scope="dropout6")
         net = slim.conv2d(net, 4096, 1, weights_initializer=HE, scope="fc7")
         net = slim.dropout(net, 0.5, is_training=is_training, scope="dropout7")
@@ -52,7 +48,19 @@ def vgg_16(images: tf.Tensor, num_classes: int, is_training: bool) -> tuple[tf.T
     return tf.reduce_mean(class_logits, [1, 2]), ()
 
 
-def _he_of_fc6(height: int, width: int) -> Callable[..., tf.Tensor]:
-    """He's variance for the part of the 7x7 kernel that lies on the map: the rest sees zeros only."""
-    seen = min(7, height) * min(7, width) / 49
-    return slim.variance_scaling_initializer(factor=2.0 / seen, mode="FAN_IN", uniform=True)
+def _fc6(net: tf.Tensor) -> tf.Tensor:
+    """A convolution by 7x7; on a map smaller than that one that sees zeros around it, [B, h, w, C] -> [B, h, w, 4096]."""
+    height, width, channels = net.shape[1:]
+    # He's variance for the part of the kernel that lies on the map.
+    factor = 2.0 * 49 / (min(7, height) * min(7, width))
+    he = slim.variance_scaling_initializer(factor=factor, mode="FAN_IN", uniform=True)
+    with tf.compat.v1.variable_scope("fc6"):
+        weights = slim.model_variable("weights", [7, 7, channels, 4096], initializer=he)
+        biases = slim.model_variable("biases", [4096], initializer=tf.zeros_initializer())
+        if min(height, width) < 4:
+            # The middle is all that ever meets the map. On 1x1 a CPU takes 0.15 s with it, 12 s with the whole.
+            weights = weights[max(0, 4 - height) : 3 + height, max(0, 4 - width) : 3 + width]
+        padding = "VALID" if min(height, width) >= 7 else "SAME"
+        outputs = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(net, weights, 1, padding), biases))
+    tf.compat.v1.add_to_collection(ACTIVATIONS, outputs)
+    return outputs
