@@ -17,16 +17,18 @@ def batch_norm(
     is_training: bool,
     decay: float,
     epsilon: float = 0.001,
+    scale: bool = True,
 ) -> tf.Tensor:
     """Batch normalisation (Ioffe & Szegedy 2015) of inputs [B, H, W, C], like `slim.batch_norm`.
 
-    Makes BatchNorm/{gamma, beta, moving_mean, moving_variance} [C], the names of TF-slim's checkpoints.
+    Makes BatchNorm/{gamma, beta, moving_mean, moving_variance} [C], the names of TF-slim's checkpoints; without
+    `scale` there is no gamma, and 1 in its place.
     In training the moving statistics are updated within the same step. A frozen layer is never in training.
     """
     channels = [inputs.shape[-1]]
     with tf.compat.v1.variable_scope("BatchNorm"):
         beta = slim.model_variable("beta", channels, initializer=tf.zeros_initializer())
-        gamma = slim.model_variable("gamma", channels, initializer=tf.ones_initializer())
+        gamma = slim.model_variable("gamma", channels, initializer=tf.ones_initializer()) if scale else tf.ones(channels)
         statistics = [
             slim.model_variable(name, channels, initializer=initializer, trainable=False, **_MEAN_OVER_REPLICAS)
             for name, initializer in (("moving_mean", tf.zeros_initializer()), ("moving_variance", tf.ones_initializer()))

@@ -1,16 +1,21 @@
 """VGG-16 (Simonyan & Zisserman 2014, arXiv:1409.1556, configuration D), under the names of TF-slim's vgg_16."""
 
+from collections.abc import Callable
+
 import tensorflow as tf
 import tf_slim as slim
 
+from engine.slim_net import ACTIVATIONS
+
 # (name, convolutions, channels) of the five stages.
 STAGES = (("conv1", 2, 64), ("conv2", 2, 128), ("conv3", 3, 256), ("conv4", 3, 512), ("conv5", 3, 512))
-
 
 # Trained from scratch, 13 rectified layers need He's variance of 2 / fan_in, or the signal dies on the way up. The first
 # one also brings pixels, which spread over some 64 levels around their mean, to a scale of 1.
 HE = slim.variance_scaling_initializer(factor=2.0, mode="FAN_IN", uniform=True)
 _FROM_PIXELS = slim.variance_scaling_initializer(factor=2.0 / 64**2, mode="FAN_IN", uniform=True)
+# The poolings raise the signal some sevenfold up to fc8: small weights there let training start from even probabilities.
+_SMALL = tf.compat.v1.truncated_normal_initializer(stddev=0.005)
 
 
 def vgg_16_stages(images: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -27,3 +32,27 @@ def vgg_16_stages(images: tf.Tensor) -> dict[str, tf.Tensor]:
             net = slim.conv2d(net, channels, 3, weights_initializer=initializer, scope=f"{name}/{name}_{i}")
         outputs[name] = net
     return outputs
+
+
+def vgg_16(images: tf.Tensor, num_classes: int, is_training: bool) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
+    """images [B, S, S, 3] in 0-255 less the means -> class_logits [B, C] and no auxiliary ones.
+
+    The fully connected layers are convolutions, averaged over their positions where pictures are larger than 224.
+    In smaller ones fc6, made for a map of 7x7, sees zeros around the map.
+    """
+    with slim.arg_scope([slim.conv2d], outputs_collections=ACTIVATIONS):
+        net = slim.max_pool2d(vgg_16_stages(images)["conv5"], 2, stride=2, padding="SAME", scope="pool5")
+        height, width = net.shape[1:3]
+        padding = "VALID" if min(height, width) >= 7 else "SAME"
+        net = slim.conv2d(net, 4096, 7, padding=padding, weights_initializer=_he_of_fc6(height, width), scope="fc6")
+        net = slim.dropout(net, 0.5, is_training=is_training, scope="dropout6")
+        net = slim.conv2d(net, 4096, 1, weights_initializer=HE, scope="fc7")
+        net = slim.dropout(net, 0.5, is_training=is_training, scope="dropout7")
+        class_logits = slim.conv2d(net, num_classes, 1, activation_fn=None, weights_initializer=_SMALL, scope="fc8")
+    return tf.reduce_mean(class_logits, [1, 2]), ()
+
+
+def _he_of_fc6(height: int, width: int) -> Callable[..., tf.Tensor]:
+    """He's variance for the part of the 7x7 kernel that lies on the map: the rest sees zeros only."""
+    seen = min(7, height) * min(7, width) / 49
+    return slim.variance_scaling_initializer(factor=2.0 / seen, mode="FAN_IN", uniform=True)
