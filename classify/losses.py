@@ -1,8 +1,11 @@
 """The classifiers' loss."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
+
+from engine.loop import Batch
+from engine.slim_net import SlimNet
 
 
 def classification_losses(
@@ -34,3 +37,21 @@ def _cross_entropy(logits: tf.Tensor, labels: tf.Tensor, label_smoothing: float)
         labels, classes, on_value=1 - label_smoothing + label_smoothing / classes, off_value=label_smoothing / classes
     )
     return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(targets, tf.cast(logits, tf.float32)))
+
+
+def make_losses(
+    net: SlimNet, normalise: Callable[[tf.Tensor], tf.Tensor], *, label_smoothing: float = 0.0, auxiliary_weight: float = 0.4
+) -> Callable[..., dict[str, tf.Tensor]]:
+    """The function from a batch {"image" [B, S, S, 3] in 0-255, "label" [B], ...} to the terms of its loss."""
+
+    def losses(batch: Batch, *, is_training: bool = True) -> dict[str, tf.Tensor]:
+        class_logits, auxiliary_logits = net(normalise(batch["image"]), is_training=is_training)
+        return classification_losses(
+            class_logits,
+            auxiliary_logits,
+            batch["label"],
+            label_smoothing=label_smoothing,
+            auxiliary_weight=auxiliary_weight,
+        )
+
+    return losses

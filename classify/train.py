@@ -7,21 +7,19 @@ Checkpoints and event logs go to train_dir, where a run that was interrupted goe
 """
 
 import dataclasses
-from collections.abc import Callable
 
 import tensorflow as tf
 
 from classify import dataset, input_pipeline, nets, preprocessing, summaries
-from classify.losses import classification_losses
+from classify.losses import make_losses
 from engine import checkpoints, devices, flags, optim, start, train_flags
 from engine.checkpoints import Saver, TrainState
 from engine.errors import UserError
 from engine.flags import flag
-from engine.loop import Batch, make_train_step, train
+from engine.loop import make_train_step, train
 from engine.optim import MovingAverages
 from engine.progress import say
 from engine.run_log import RunLog
-from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
 
 _HALF_PRECISION_LOSS_SCALE = 1024.0
@@ -102,7 +100,7 @@ def main(config: Config) -> None:
         return
 
     # Train
-    losses = _make_losses(config, net)
+    losses = make_losses(net, spec.normalise, label_smoothing=config.label_smoothing, auxiliary_weight=config.auxiliary_weight)
     batches = input_pipeline.training_batches(
         split.examples,
         image_size=config.train_image_size,
@@ -143,23 +141,6 @@ def _compute_dtype(config: Config) -> tf.DType:
     if config.use_fp16 and half is None:
         say(f"note: --use_fp16 is not used: {devices.describe()} is not made for half precision; it computes in float32")
     return half or tf.float32
-
-
-def _make_losses(config: Config, net: SlimNet) -> Callable[..., dict[str, tf.Tensor]]:
-    """The function from a batch to the terms of its loss."""
-    normalise = nets.NETS[config.model_name].normalise
-
-    def losses(batch: Batch, *, is_training: bool = True) -> dict[str, tf.Tensor]:
-        class_logits, auxiliary_logits = net(normalise(batch["image"]), is_training=is_training)
-        return classification_losses(
-            class_logits,
-            auxiliary_logits,
-            batch["label"],
-            label_smoothing=config.label_smoothing,
-            auxiliary_weight=config.auxiliary_weight,
-        )
-
-    return losses
 
 
 def _resolved(config: Config) -> Config:

@@ -5,9 +5,12 @@ import re
 
 import pytest
 
+import classify.evaluate
+import classify.predict
+import classify.train
 from ssd import detect, evaluate, train
 from tests.conftest import ROOT
-from tools import benchmark, make_sample_voc, pascalvoc_to_tfrecords
+from tools import benchmark, images_to_tfrecords, make_sample_voc, pascalvoc_to_tfrecords
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = {
@@ -15,6 +18,10 @@ COMMANDS = {
     "ssd.train": train,
     "ssd.evaluate": evaluate,
     "ssd.detect": detect,
+    "classify.train": classify.train,
+    "classify.evaluate": classify.evaluate,
+    "classify.predict": classify.predict,
+    "images_to_tfrecords.py": images_to_tfrecords,
     "make_sample_voc.py": make_sample_voc,
     "pascalvoc_to_tfrecords.py": pascalvoc_to_tfrecords,
     "benchmark.py": benchmark,

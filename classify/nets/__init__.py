@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import tensorflow as tf
 
-from classify.nets import cifar10
+from classify.nets import cifar10, inception_v3, mobilenet_v2, vgg
 from engine import optim
 from engine.errors import UserError
 from engine.slim_net import SlimNet
@@ -14,6 +15,16 @@ from engine.slim_net import SlimNet
 def standardise(images: tf.Tensor) -> tf.Tensor:
     """images [B, S, S, 3] -> each picture less its mean, over its standard deviation (at least 1 / sqrt(3 S^2))."""
     return tf.image.per_image_standardization(tf.cast(images, tf.float32))
+
+
+def to_unit_range(images: tf.Tensor) -> tf.Tensor:
+    """images in 0-255 -> float32 in [-1, 1]."""
+    return tf.cast(images, tf.float32) / 127.5 - 1.0
+
+
+def less_means(images: tf.Tensor) -> tf.Tensor:
+    """images [B, S, S, 3] RGB in 0-255 -> float32 less ImageNet's means, as TF-slim's VGG has them."""
+    return tf.cast(images, tf.float32) - tf.constant(vgg.IMAGENET_MEANS)
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,44 @@ NETS: dict[str, NetSpec] = {
         learning_rate=0.1,
         weight_decay=0.004,
         is_decayed=cifar10.DECAYED.__contains__,
+    ),
+    "inception_v3": NetSpec(
+        scope="InceptionV3",
+        image_size=299,
+        build=inception_v3.inception_v3,
+        normalise=to_unit_range,
+        recipe="inception",
+        learning_rate=0.045,
+        weight_decay=0.00004,
+    ),
+    "mobilenet_v2": NetSpec(
+        scope="MobilenetV2",
+        image_size=224,
+        build=mobilenet_v2.mobilenet_v2,
+        normalise=to_unit_range,
+        recipe="inception",
+        learning_rate=0.045,
+        weight_decay=0.00004,
+        is_decayed=mobilenet_v2.is_decayed,
+    ),
+    "mobilenet_v2_140": NetSpec(
+        scope="MobilenetV2",
+        image_size=224,
+        build=partial(mobilenet_v2.mobilenet_v2, depth_multiplier=1.4),
+        normalise=to_unit_range,
+        recipe="inception",
+        learning_rate=0.045,
+        weight_decay=0.00004,
+        is_decayed=mobilenet_v2.is_decayed,
+    ),
+    "vgg_16": NetSpec(
+        scope="vgg_16",
+        image_size=224,
+        build=vgg.vgg_16,
+        normalise=less_means,
+        recipe="vgg",
+        learning_rate=0.01,
+        weight_decay=0.0005,
     ),
 }
 

@@ -5,6 +5,8 @@ import tf_slim as slim
 
 from engine.slim_net import ACTIVATIONS
 
+# Of R, G and B, subtracted from pictures in 0-255.
+IMAGENET_MEANS = (123.68, 116.779, 103.939)
 # (name, convolutions, channels) of the five stages.
 STAGES = (("conv1", 2, 64), ("conv2", 2, 128), ("conv3", 3, 256), ("conv4", 3, 512), ("conv5", 3, 512))
 

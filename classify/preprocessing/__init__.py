@@ -19,28 +19,38 @@ from engine.errors import UserError
 cv2.setNumThreads(1)
 
 
+Augment = Callable[[Sequence[np.ndarray], int, int, Sequence[int], Sequence[int]], np.ndarray]
+
+
 @dataclass(frozen=True)
 class Recipe:
     """How pictures become input.
 
     Attributes:
-        augment: (images, each [H, W, 3] uint8; S; their generators) -> [B, S, S, 3] of type `dtype`.
+        augment: (images, each [H, W, 3] uint8; S; seed; epochs [B]; examples [B]) -> [B, S, S, 3] of type `dtype`.
         resize: (image [H, W, 3] uint8, S) -> [S, S, 3] uint8.
         dtype: uint8, or float32 where rounding and clipping would change what the recipe means.
     """
 
-    augment: Callable[[Sequence[np.ndarray], int, Sequence[np.random.Generator]], np.ndarray]
+    augment: Augment
     resize: Callable[[np.ndarray, int], np.ndarray]
     dtype: type = np.uint8
 
 
-def each(recipe: Callable[[int], list[Op]]) -> Callable[[Sequence[np.ndarray], int, Sequence[np.random.Generator]], np.ndarray]:
+def each(recipe: Callable[[int], list[Op]]) -> Augment:
     """A recipe that is a list of ops on one picture, as one on a batch."""
 
-    def augment(images: Sequence[np.ndarray], size: int, generators: Sequence[np.random.Generator]) -> np.ndarray:
+    def augment(
+        images: Sequence[np.ndarray], size: int, seed: int, epochs: Sequence[int], examples: Sequence[int]
+    ) -> np.ndarray:
         ops = recipe(size)
-        done = [run_in_order(ops, {"image": image}, rng)["image"] for image, rng in zip(images, generators, strict=True)]
-        return np.stack(done)
+        keyed = zip(images, epochs, examples, strict=True)
+        return np.stack(
+            [
+                run_in_order(ops, {"image": image}, keyed_generator(seed, int(epoch), int(example)))["image"]
+                for image, epoch, example in keyed
+            ]
+        )
 
     return augment
 
@@ -69,5 +79,4 @@ def augment(
     images: Sequence[np.ndarray], recipe: str, size: int, *, seed: int, epochs: Sequence[int], examples: Sequence[int]
 ) -> np.ndarray:
     """A batch to train on, [B, size, size, 3]; each picture the same whenever its (seed, epoch, example) is the same."""
-    generators = [keyed_generator(seed, int(epoch), int(example)) for epoch, example in zip(epochs, examples, strict=True)]
-    return find(recipe).augment(images, size, generators)
+    return find(recipe).augment(images, size, seed, epochs, examples)

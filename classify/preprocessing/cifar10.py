@@ -8,27 +8,35 @@ from collections.abc import Sequence
 import numpy as np
 
 from classify.preprocessing.geometry import central_crop, warp
+from engine.augmentation.ops import keyed_uniforms
 
 _BRIGHTNESS = 63.0
 _CONTRAST = (0.2, 1.8)
 
 
-def augment(images: Sequence[np.ndarray], size: int, generators: Sequence[np.random.Generator]) -> np.ndarray:
+def augment(images: Sequence[np.ndarray], size: int, seed: int, epochs: Sequence[int], examples: Sequence[int]) -> np.ndarray:
     """[B, size, size, 3] float32: a random crop of 3/4 of each side, mirrored half the time; then brightness + U(-63, 63);
     then each channel's distance from its mean times U(.2, 1.8)."""
     whole = np.stack([_whole(image, size) for image in images])  # [B, W, W, 3]
-    top, left, mirrored, brightness, contrast = np.stack([rng.random(5) for rng in generators], axis=1)  # each [B]
+    top, left, mirrored, brightness, contrast = keyed_uniforms(seed, epochs, examples, 5).T  # each [B]
     room = whole.shape[1] - size + 1
     crops = _crop(whole, (top * room).astype(int), (left * room).astype(int), size)
-    crops = np.where((mirrored < 0.5)[:, None, None, None], crops[:, :, ::-1], crops).astype(np.float32)
-    delta = _BRIGHTNESS * (2 * brightness - 1)
-    factor = _CONTRAST[0] + (_CONTRAST[1] - _CONTRAST[0]) * contrast
-    # (x + delta - mean) * factor + mean, where the mean has moved by delta as well.
-    means = crops.mean(axis=(1, 2), keepdims=True)
-    crops -= means
-    crops *= factor.astype(np.float32)[:, None, None, None]
-    crops += means + delta.astype(np.float32)[:, None, None, None]
-    return crops
+    crops[mirrored < 0.5] = crops[mirrored < 0.5][:, :, ::-1]
+    delta = (_BRIGHTNESS * (2 * brightness - 1)).astype(np.float32)[:, None]
+    factor = (_CONTRAST[0] + (_CONTRAST[1] - _CONTRAST[0]) * contrast).astype(np.float32)[:, None]
+    # (x + delta - mean) * factor + mean, where the mean has moved by delta as well: x * factor + a number a channel.
+    offset = _channel_means(crops) * (1 - factor) + delta  # [B, 3]
+    # Whole rows at a time: numpy is slow along an axis of three.
+    augmented = crops.reshape(len(crops), size, size * 3) * factor[:, :, None]
+    augmented += np.tile(offset, size)[:, None, :]
+    return augmented.reshape(crops.shape)
+
+
+def _channel_means(images: np.ndarray) -> np.ndarray:
+    """images [B, S, S, 3] -> [B, 3] float32."""
+    count, size = images.shape[:2]
+    of_columns = images.reshape(count, size, size * 3).mean(axis=1, dtype=np.float32)
+    return of_columns.reshape(count, size, 3).mean(axis=1)
 
 
 def resize(image: np.ndarray, size: int) -> np.ndarray:
@@ -44,4 +52,5 @@ def _whole(image: np.ndarray, size: int) -> np.ndarray:
 
 def _crop(images: np.ndarray, tops: np.ndarray, lefts: np.ndarray, size: int) -> np.ndarray:
     windows = np.lib.stride_tricks.sliding_window_view(images, (size, size), axis=(1, 2))  # [B, R, R, 3, size, size]
+    # numpy lays the result out as the pictures were: this order of axes is contiguous.
     return windows[np.arange(len(images)), tops, lefts].transpose(0, 2, 3, 1)  # [B, size, size, 3]

@@ -6,6 +6,7 @@ import numpy as np
 
 # "image" [H, W, 3] uint8 RGB, "boxes" [N, 4] float32, and further arrays with one row per object ("labels", "difficult").
 Sample = dict[str, np.ndarray]
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 # An op returns a new dict and leaves the sample it was given, and the arrays inside, as they were.
 Op = Callable[[Sample, np.random.Generator], Sample]
 
@@ -19,6 +20,25 @@ def keyed_generator(seed: int, epoch: int, example: int) -> np.random.Generator:
     key = np.array([seed % 2**64, epoch % 2**64], np.uint64)
     counter = np.array([0, 0, 0, example % 2**64], np.uint64)
     return np.random.Generator(np.random.Philox(key=key, counter=counter))
+
+
+def keyed_uniforms(seed: int, epochs: np.ndarray, examples: np.ndarray, count: int) -> np.ndarray:
+    """[B, count] uniform in [0, 1): `count` numbers that belong to each (seed, epoch, example), for a batch at once.
+
+    SplitMix64's finaliser (Steele et al. 2014) applied to each part of the key in turn.
+    """
+    state = _mixed(np.uint64(seed % 2**64) + np.zeros(len(epochs), np.uint64))
+    for part in (epochs, examples):
+        state = _mixed(state + np.asarray(part).astype(np.uint64))
+    draws = _mixed(state[:, None] + np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN)
+    return (draws >> np.uint64(11)).astype(np.float64) / 2**53
+
+
+def _mixed(bits: np.ndarray) -> np.ndarray:
+    bits = bits + _GOLDEN
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
 
 
 def run_in_order(ops: Sequence[Op], sample: Sample, rng: np.random.Generator) -> Sample:
