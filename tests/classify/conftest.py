@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from classify.cifar10_files import FOLDER, SPLITS
+from tests.classify.archive_server import NAMES, serving, tar_bytes
 
 
 def make_records(count, rng):
@@ -28,3 +29,16 @@ def cifar10_dir(tmp_path_factory):
         make_records(60, rng).tofile(folder / name)
     make_records(130, rng).tofile(folder / "test_batch.bin")
     return data_dir
+
+
+@pytest.fixture(scope="session")
+def whole(cifar10_dir):
+    """Its archive."""
+    return tar_bytes([(f"{FOLDER}/{name}", (cifar10_dir / FOLDER / name).read_bytes()) for name in NAMES])
+
+
+@pytest.fixture
+def server(whole, monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+    with serving(whole) as server:
+        yield server

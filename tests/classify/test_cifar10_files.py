@@ -1,87 +1,22 @@
-"""Fetching against a real server on this machine, unpacking of real archives, and files that are not what they should be."""
+"""Finding, unpacking of real archives, and files that are not what they should be."""
 
 import hashlib
-import http.server
-import io
 import pathlib
 import shutil
 import subprocess
 import sys
 import tarfile
-import threading
 
 import numpy as np
 import pytest
 
 from classify import cifar10_files
-from classify.cifar10_files import FOLDER, SPLITS, Archive, prepare, read
+from classify.cifar10_download import Archive
+from classify.cifar10_files import FOLDER, prepare, read
 from engine.errors import UserError
+from tests.classify.archive_server import NAMES, assert_same_files, no_network, tar_bytes
 
-NAMES = [name for names in SPLITS.values() for name in names]
 REAL = pathlib.Path(__file__).parents[3] / "shared" / "data" / "cifar10"
-
-
-def tar_bytes(members):
-    """An archive of (name, content) or ready-made TarInfo entries."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for name, content in members:
-            info = name if isinstance(name, tarfile.TarInfo) else tarfile.TarInfo(name)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()
-
-
-@pytest.fixture(scope="module")
-def whole(cifar10_dir):
-    return tar_bytes([(f"{FOLDER}/{name}", (cifar10_dir / FOLDER / name).read_bytes()) for name in NAMES])
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    """Serves the server's `content`; honours Range when `ranges`; breaks off after `cut` bytes while there is one."""
-
-    def do_GET(self):
-        server = self.server
-        content, start = server.content, 0
-        asked = self.headers.get("Range")
-        server.asked.append(asked)
-        if server.status != 200:
-            self.send_error(server.status)
-            return
-        if asked and server.ranges:
-            start = int(asked.removeprefix("bytes=").split("-")[0])
-            self.send_response(206)
-        else:
-            self.send_response(200)
-        self.send_header("Content-Length", str(len(content) - start))
-        self.end_headers()
-        part = content[start : start + server.cut.pop(0)] if server.cut else content[start:]
-        self.wfile.write(part)
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture
-def server(whole):
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.content, server.ranges, server.cut, server.status, server.asked = whole, True, [], 200, []
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        url = f"http://127.0.0.1:{server.server_address[1]}/cifar-10-binary.tar.gz"
-        server.archive = Archive(url, len(whole), hashlib.md5(whole).hexdigest())
-        yield server
-        server.shutdown()
-
-
-def no_network(archive):
-    return Archive("http://127.0.0.1:9/cifar-10-binary.tar.gz", archive.size, archive.md5)
-
-
-def assert_same_files(folder, cifar10_dir):
-    assert {path.name for path in folder.iterdir()} == set(NAMES)
-    for name in NAMES:
-        assert (folder / name).read_bytes() == (cifar10_dir / FOLDER / name).read_bytes()
 
 
 def test_files_that_are_there_need_no_network(server, cifar10_dir):
@@ -95,6 +30,13 @@ def test_one_level_too_high_is_found(server, cifar10_dir, tmp_path):
     assert prepare(tmp_path, no_network(server.archive)) == tmp_path / "data" / FOLDER
 
 
+def test_the_most_complete_folder_is_taken(server, cifar10_dir, tmp_path):
+    (tmp_path / "a" / FOLDER).mkdir(parents=True)
+    shutil.copytree(cifar10_dir, tmp_path / "b")
+    (tmp_path / "test_batch.bin").write_bytes(b"astray")
+    assert prepare(tmp_path, no_network(server.archive)) == tmp_path / "b" / FOLDER
+
+
 def test_downloaded_and_unpacked(server, cifar10_dir, tmp_path):
     folder = prepare(tmp_path / "new" / "folder", server.archive)
     assert_same_files(folder, cifar10_dir)
@@ -103,51 +45,9 @@ def test_downloaded_and_unpacked(server, cifar10_dir, tmp_path):
     assert server.asked == [None]
 
 
-@pytest.mark.parametrize("ranges", [True, False])
-def test_a_break_is_told_and_the_next_run_goes_on(server, cifar10_dir, tmp_path, ranges):
-    server.ranges, server.cut = ranges, [5000]
-    with pytest.raises(UserError, match=r"ended after 5,000 of [\d,]+ bytes; the same command goes on"):
-        prepare(tmp_path, server.archive)
-    assert not (tmp_path / FOLDER).exists()
-    assert_same_files(prepare(tmp_path, server.archive), cifar10_dir)
-    assert server.asked == [None, "bytes=5000-"]
-
-
-def test_a_wrong_file_is_fetched_once_more(server, cifar10_dir, tmp_path, capsys):
-    (tmp_path / "cifar-10-binary.tar.gz.part").write_bytes(b"x" * 100)
-    assert_same_files(prepare(tmp_path, server.archive), cifar10_dir)
-    assert "wrong size or checksum, thrown away and fetched once more" in capsys.readouterr().err
-    server.content = b"y" * len(server.content)
-    with pytest.raises(UserError, match="is not the archive"):
-        prepare(tmp_path / "other", server.archive)
-    assert not (tmp_path / "other" / FOLDER).exists()
-
-
-@pytest.mark.parametrize("status", [404, 500])
-def test_a_server_that_refuses_is_one_line(server, tmp_path, status):
-    server.status = status
-    with pytest.raises(UserError, match="could not be fetched") as error:
-        prepare(tmp_path, server.archive)
-    assert "\n" not in str(error.value)
-    assert f"put cifar-10-binary.tar.gz, or the folder {FOLDER} out of it, into {tmp_path}" in str(error.value)
-
-
-def test_without_network_it_says_what_to_put_where(server, tmp_path):
-    with pytest.raises(UserError, match=rf"could not be fetched \(.*refused.*put cifar-10-binary.tar.gz.*into {tmp_path}"):
-        prepare(tmp_path, no_network(server.archive))
-
-
 def test_an_archive_that_is_there_is_used(server, whole, cifar10_dir, tmp_path):
     (tmp_path / "cifar-10-binary.tar.gz").write_bytes(whole)
     assert_same_files(prepare(tmp_path, no_network(server.archive)), cifar10_dir)
-
-
-def test_half_an_archive_is_completed_or_named(server, whole, cifar10_dir, tmp_path, capsys):
-    (tmp_path / "cifar-10-binary.tar.gz").write_bytes(whole[:4000])
-    with pytest.raises(UserError, match="could not be fetched"):
-        prepare(tmp_path, no_network(server.archive))
-    assert "cifar-10-binary.tar.gz is not whole (4,000 of" in capsys.readouterr().err
-    assert_same_files(prepare(tmp_path, server.archive), cifar10_dir)
 
 
 def test_missing_batches_are_named(server, cifar10_dir, whole, tmp_path):
@@ -160,16 +60,43 @@ def test_missing_batches_are_named(server, cifar10_dir, whole, tmp_path):
     assert_same_files(prepare(tmp_path, no_network(server.archive)), cifar10_dir)
 
 
-def link(name, target):
+def test_nobody_is_told_to_delete_a_folder_of_another_name(server, tmp_path):
+    (tmp_path / "test_batch.bin").write_bytes(b"astray")
+    with pytest.raises(UserError, match="data_batch_1.bin.* missing; put them there, or move those that are there away"):
+        prepare(tmp_path, server.archive)
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_what_a_killed_run_left_is_cleared_away(server, whole, cifar10_dir, tmp_path, count):
+    (tmp_path / "cifar-10-binary.tar.gz").write_bytes(whole)
+    left = tmp_path / f".{FOLDER}.unpacked" / FOLDER
+    left.mkdir(parents=True)
+    for name in NAMES[:count]:
+        (left / name).write_bytes(b"half")
+    assert_same_files(prepare(tmp_path, no_network(server.archive)), cifar10_dir)
+    assert {path.name for path in tmp_path.iterdir()} == {FOLDER, "cifar-10-binary.tar.gz"}
+
+
+def special(name, kind, target=""):
     info = tarfile.TarInfo(name)
-    info.type, info.linkname = tarfile.SYMTYPE, target
+    info.type, info.linkname = kind, target
     return info
 
 
 @pytest.mark.parametrize(
     "member",
-    ["../evil", "/tmp/evil_of_a_test", f"{FOLDER}/../../evil", "other/file", link(f"{FOLDER}/link", "/etc")],
-    ids=["above", "absolute", "dots", "beside", "link"],
+    [
+        "../evil",
+        "/tmp/evil_of_a_test",
+        f"{FOLDER}/../../evil",
+        "other/file",
+        special(f"{FOLDER}/link", tarfile.SYMTYPE, "/etc"),
+        special(f"{FOLDER}/hard", tarfile.LNKTYPE, "/etc/passwd"),
+        special(f"{FOLDER}/fifo", tarfile.FIFOTYPE),
+        special(f"{FOLDER}/device", tarfile.CHRTYPE),
+    ],
+    ids=["above", "absolute", "dots", "beside", "link", "hard_link", "fifo", "device"],
 )
 def test_nothing_is_unpacked_outside(cifar10_dir, tmp_path, member):
     members = [(f"{FOLDER}/{name}", b"x") for name in NAMES] + [(member, b"")]
@@ -178,7 +105,8 @@ def test_nothing_is_unpacked_outside(cifar10_dir, tmp_path, member):
     data_dir.mkdir()
     (data_dir / "cifar-10-binary.tar.gz").write_bytes(content)
     archive = Archive("http://127.0.0.1:9/cifar-10-binary.tar.gz", len(content), hashlib.md5(content).hexdigest())
-    with pytest.raises(UserError, match="is no plain file inside"):
+    name = member if isinstance(member, str) else member.name
+    with pytest.raises(UserError, match=f"its member '{name}' is no plain file inside"):
         prepare(data_dir, archive)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
     assert [path.name for path in data_dir.iterdir()] == ["cifar-10-binary.tar.gz"]
@@ -191,16 +119,32 @@ def test_other_versions_are_named(server, tmp_path):
         for given in (folder, folder.parent):
             with pytest.raises(UserError, match=rf"{version} version of CIFAR-10 .*binary version is needed"):
                 prepare(given, server.archive)
-    (tmp_path / "data_batch_1").write_bytes(b"\x80\x02")
-    with pytest.raises(UserError, match="data_batch_1 is of the Python or MATLAB version"):
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("place", ["", FOLDER])
+@pytest.mark.parametrize(("name", "version"), [("data_batch_1", "Python"), ("data_batch_1.mat", "MATLAB")])
+def test_loose_files_of_other_versions_are_named(server, tmp_path, place, name, version):
+    (tmp_path / place).mkdir(exist_ok=True)
+    (tmp_path / place / name).write_bytes(b"\x80\x02")
+    with pytest.raises(UserError, match=rf"{version} version .*{FOLDER}: data_batch_1.bin .*put cifar-10-binary.tar.gz from"):
         prepare(tmp_path, server.archive)
     assert server.asked == []
 
 
-def test_a_file_as_data_dir(server, tmp_path):
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(UserError, match="--data_dir=.*file: not a folder"):
-        prepare(tmp_path / "file", server.archive)
+def test_another_version_beside_the_archive_is_no_matter(server, whole, cifar10_dir, tmp_path):
+    (tmp_path / "cifar-10-batches-py").mkdir()
+    (tmp_path / "cifar-10-binary.tar.gz").write_bytes(whole)
+    assert_same_files(prepare(tmp_path, no_network(server.archive)), cifar10_dir)
+
+
+@pytest.mark.parametrize("name", ["file", FOLDER])
+def test_a_file_where_a_folder_belongs(server, tmp_path, name):
+    (tmp_path / name).write_text("x")
+    for given in {tmp_path / name, tmp_path if name == FOLDER else tmp_path / name}:
+        with pytest.raises(UserError, match=f"--data_dir=.*{name} is a file, not a folder"):
+            prepare(given, server.archive)
+    assert server.asked == []
 
 
 def test_pictures_and_labels_by_the_layout(tmp_path):
@@ -216,7 +160,7 @@ def test_pictures_and_labels_by_the_layout(tmp_path):
 @pytest.mark.parametrize(
     ("content", "named"),
     [
-        (b"", "0 bytes, not a multiple of 3073"),
+        (b"", "empty"),
         (b"\0" * 3074, "3074 bytes, not a multiple of 3073"),
         (b"\0" * 3073 + b"\x0a" + b"\0" * 3072, "record 1 has the label 10, beyond 9"),
     ],
@@ -227,6 +171,20 @@ def test_damaged_files_are_named(tmp_path, content, named):
         read(tmp_path, "test")
     with pytest.raises(UserError, match="data_batch_1.bin: cannot be read"):
         read(tmp_path, "train")
+
+
+def test_training_files_follow_each_other(cifar10_dir):
+    folder = cifar10_dir / FOLDER
+    images, labels = read(folder, "train")
+    assert (images.shape, images.dtype, labels.dtype) == ((300, 32, 32, 3), np.uint8, np.int64)
+    record = (folder / "data_batch_4.bin").read_bytes()[7 * 3073 : 8 * 3073]
+    assert labels[3 * 60 + 7] == record[0]
+    assert images[3 * 60 + 7].transpose(2, 0, 1).tobytes() == record[1:]
+
+
+def test_no_tensorflow_is_needed():
+    code = "import sys, classify.cifar10_files; sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real pictures are not there")
