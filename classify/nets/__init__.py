@@ -40,6 +40,7 @@ class NetSpec:
         recipe: the augmentation it is usually trained with.
         learning_rate, weight_decay: where to start when nothing is known of the data.
         is_decayed: whether weight decay applies to a variable, by name.
+        smallest: smallest height and width of pictures that its layers work on.
         xla_on_cpu: whether its train step is faster as one XLA program on a CPU (measured).
     """
 
@@ -51,6 +52,7 @@ class NetSpec:
     learning_rate: float
     weight_decay: float
     is_decayed: Callable[[str], bool] = optim.is_weight
+    smallest: int = 8
     xla_on_cpu: bool = False
 
 
@@ -73,6 +75,7 @@ NETS: dict[str, NetSpec] = {
         recipe="inception",
         learning_rate=0.045,
         weight_decay=0.00004,
+        smallest=107,
     ),
     "mobilenet_v2": NetSpec(
         scope="MobilenetV2",
@@ -100,7 +103,7 @@ NETS: dict[str, NetSpec] = {
         build=vgg.vgg_16,
         normalise=less_means,
         recipe="vgg",
-        learning_rate=0.01,
+        learning_rate=0.001,
         weight_decay=0.0005,
     ),
 }
@@ -117,6 +120,8 @@ def make_net(net_name: str, num_classes: int, image_size: int | None = None, com
     """The net with its variables made; called with normalised pictures it returns (class_logits, auxiliary_logits)."""
     spec = find(net_name)
     size = image_size or spec.image_size
+    if size < spec.smallest:
+        raise UserError(f"--train_image_size={size}: {net_name} takes pictures of {spec.smallest} pixels or more")
 
     def build(images: tf.Tensor, is_training: bool) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
         return spec.build(images, num_classes, is_training)

@@ -197,6 +197,7 @@ def test_frozen_scopes_and_fine_tuning(run_dir, cifar10_dir, tmp_path):
         (["--dataset_split_name=val"], "CIFAR-10 has train and test"),
         (["--dataset_name=flowers"], "--dataset_dir must be given"),
         (["--model_name=resnet"], "model_name"),
+        (["--model_name=inception_v3", "--train_image_size=106"], "--train_image_size=106: inception_v3 takes pictures of 107"),
         (["--trainable_scopes=local5"], "--trainable_scopes=local5"),
         (["--num_classes=5"], "--num_classes=5"),
         (["--learning_rate=1e6"], "step [1-9]: the loss is not finite"),
