@@ -49,10 +49,10 @@ def randomise(net):
 
 def give_to_keras(model, net, scopes):
     """Copies a net's values into a Keras model; scopes: name of Keras's layer -> the layer's scope in the net."""
-    ours = {name.split("/", 1)[1]: v.numpy() for name, v in net.variables_by_name.items()}
+    ours = {name.split("/", 1)[1]: variable for name, variable in net.variables_by_name.items()}
     for layer in model.layers:
         if not layer.weights:
             continue
         names = [f"{scopes[layer.name]}/{suffix}" for suffix in SUFFIXES[type(layer).__name__]]
-        values = [ours[name] for name in names if name in ours]
-        layer.set_weights([value.reshape(w.shape) for value, w in zip(values, layer.weights, strict=True)])
+        for name, weight in zip([name for name in names if name in ours], layer.weights, strict=True):
+            weight.assign(tf.reshape(ours[name], weight.shape))
