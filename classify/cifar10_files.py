@@ -7,6 +7,7 @@ import contextlib
 import pathlib
 import shutil
 import tarfile
+import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -26,7 +27,6 @@ _OTHER_VERSIONS = {
 }
 _SIDE = 32
 _RECORD = 1 + 3 * _SIDE * _SIDE
-_CHUNK = 1 << 20
 _ANEW = "or not the binary version of CIFAR-10; delete the .bin files in its folder to have all fetched anew"
 
 
@@ -75,9 +75,7 @@ def read(folder: str | pathlib.Path, split: str) -> Cifar10:
     end = 0
     for path, count in zip(paths, counts, strict=True):
         start, end = end, end + count
-        records = _read_records(path, count)
-        images[start:end] = records[:, 1:].reshape(-1, 3, _SIDE, _SIDE).transpose(0, 2, 3, 1)
-        labels[start:end] = records[:, 0]
+        _read_into(path, images[start:end], labels[start:end])
     return Cifar10(images, labels)
 
 
@@ -98,14 +96,15 @@ def _count_records(path: pathlib.Path) -> int:
     raise UserError(f"{path}: {what}: cut short, {_ANEW}")
 
 
-def _read_records(path: pathlib.Path, count: int) -> np.ndarray:
-    """[count, 3073] uint8."""
+def _read_into(path: pathlib.Path, images: np.ndarray, labels: np.ndarray) -> None:
+    """Fills images [n, 32, 32, 3] uint8 and labels [n] with the file's n records."""
     with _reading(path):
-        records = np.fromfile(path, np.uint8).reshape(count, _RECORD)
+        records = np.fromfile(path, np.uint8).reshape(len(labels), _RECORD)
     wrong = np.flatnonzero(records[:, 0] >= len(CLASS_NAMES))
     if wrong.size:
         raise UserError(f"{path}: record {wrong[0]} has the label {records[wrong[0], 0]}, beyond 9: damaged, {_ANEW}")
-    return records
+    images[:] = records[:, 1:].reshape(-1, 3, _SIDE, _SIDE).transpose(0, 2, 3, 1)
+    labels[:] = records[:, 0]
 
 
 # Finding.
@@ -171,8 +170,9 @@ def _unpack(archive_path: pathlib.Path, folder: pathlib.Path) -> None:
             raise UserError(f"{archive_path}: holds no {', '.join(missing)}; delete it to have it fetched anew")
         with writing(folder):
             _move(aside / FOLDER, folder)
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise UserError(f"{archive_path}: cannot be unpacked ({error}); delete it to have it fetched anew") from None
+    except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{archive_path}: cannot be unpacked ({reason}); delete it to have it fetched anew") from None
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
@@ -185,11 +185,12 @@ def _extract(tar: tarfile.TarFile, archive_path: pathlib.Path, aside: pathlib.Pa
             raise UserError(f"{archive_path}: its member {member.name!r} is no plain file inside {FOLDER}; nothing is unpacked")
         if member.isdir():
             continue
+        # Read outside of `writing`: a fault of the archive is none of the place it goes to. 30 MB at most.
+        content = tar.extractfile(member).read()
         target = aside / place
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            with open(target, "wb") as file:
-                shutil.copyfileobj(tar.extractfile(member), file, _CHUNK)
+            target.write_bytes(content)
 
 
 def _move(unpacked: pathlib.Path, folder: pathlib.Path) -> None:

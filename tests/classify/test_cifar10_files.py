@@ -1,18 +1,21 @@
 """Finding, unpacking of real archives, and files that are not what they should be."""
 
+import gzip
 import hashlib
 import pathlib
 import shutil
 import subprocess
 import sys
 import tarfile
+import tracemalloc
+import zlib
 
 import numpy as np
 import pytest
 
 from classify import cifar10_files
 from classify.cifar10_download import Archive
-from classify.cifar10_files import FOLDER, prepare, read
+from classify.cifar10_files import FOLDER, SPLITS, prepare, read
 from engine.errors import UserError
 from tests.classify.archive_server import NAMES, assert_same_files, no_network, tar_bytes
 
@@ -58,6 +61,15 @@ def test_missing_batches_are_named(server, cifar10_dir, whole, tmp_path):
         prepare(tmp_path, server.archive)
     (tmp_path / "cifar-10-binary.tar.gz").write_bytes(whole)
     assert_same_files(prepare(tmp_path, no_network(server.archive)), cifar10_dir)
+
+
+def test_files_that_are_there_are_not_overwritten(server, whole, cifar10_dir, tmp_path):
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "data_batch_1.bin").write_bytes(b"somebody's own")
+    (tmp_path / "cifar-10-binary.tar.gz").write_bytes(whole)
+    folder = prepare(tmp_path, no_network(server.archive))
+    assert (folder / "data_batch_1.bin").read_bytes() == b"somebody's own"
+    assert (folder / "data_batch_2.bin").read_bytes() == (cifar10_dir / FOLDER / "data_batch_2.bin").read_bytes()
 
 
 def test_nobody_is_told_to_delete_a_folder_of_another_name(server, tmp_path):
@@ -110,6 +122,29 @@ def test_nothing_is_unpacked_outside(cifar10_dir, tmp_path, member):
         prepare(data_dir, archive)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
     assert [path.name for path in data_dir.iterdir()] == ["cifar-10-binary.tar.gz"]
+
+
+def break_the_packing(content):
+    """What is no block of packed data, from the middle on."""
+    packer = zlib.compressobj(wbits=31)
+    plain = gzip.decompress(content)
+    return packer.compress(plain[: len(plain) // 2]) + packer.flush(zlib.Z_FULL_FLUSH) + b"\x07" * 1000
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [break_the_packing, lambda content: content[:-20], lambda content: b"no archive"],
+    ids=["packing", "cut", "no_tar"],
+)
+def test_a_damaged_archive_is_one_line(tmp_path, damage):
+    content = damage(tar_bytes([(f"{FOLDER}/{name}", b"x" * 50_000) for name in NAMES]))
+    path = tmp_path / "cifar-10-binary.tar.gz"
+    path.write_bytes(content)
+    archive = Archive("http://127.0.0.1:9/cifar-10-binary.tar.gz", len(content), hashlib.md5(content).hexdigest())
+    with pytest.raises(UserError, match=rf"^{path}: cannot be unpacked \(.*\); delete it to have it fetched anew$") as error:
+        prepare(tmp_path, archive)
+    assert "\n" not in str(error.value)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_other_versions_are_named(server, tmp_path):
@@ -180,6 +215,16 @@ def test_training_files_follow_each_other(cifar10_dir):
     record = (folder / "data_batch_4.bin").read_bytes()[7 * 3073 : 8 * 3073]
     assert labels[3 * 60 + 7] == record[0]
     assert images[3 * 60 + 7].transpose(2, 0, 1).tobytes() == record[1:]
+
+
+def test_one_file_at_a_time_is_in_memory(tmp_path):
+    for name in SPLITS["train"]:
+        np.zeros([2000, 3073], np.uint8).tofile(tmp_path / name)
+    tracemalloc.start()
+    images, _ = read(tmp_path, "train")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < images.nbytes * 1.3
 
 
 def test_no_tensorflow_is_needed():
