@@ -52,8 +52,10 @@ class SlimNet(tf.Module):
             scope or "net", function, create_scope_now_=True, custom_getter_=self._in_compute_dtype
         )
         self._frozen: frozenset = frozenset()
-        pictures = tf.TensorSpec([1, *image_shape], tf.float32)
-        tf.function(lambda images: self(images, is_training=False), autograph=False).get_concrete_function(pictures)
+        # Made by an eager call: variables made while a tf.function is traced cost some 50 ms each.
+        self._template(tf.zeros([1, *image_shape], compute_dtype), is_training=False)
+        for collection in tf.compat.v1.get_default_graph().get_all_collection_keys():
+            tf.compat.v1.get_default_graph().clear_collection(collection)
         # A second net of the same name in one process gets a scope with a suffix; our names never show it.
         made = len(self._template.variable_scope.name)
         names = {f"{scope}{v.name[made:].split(':')[0]}".lstrip("/"): v for v in self._template.variables}
