@@ -62,6 +62,7 @@ def no_augmentation(size: int) -> list[Op]:
 
 RECIPES: dict[str, Recipe] = {
     "cifar10": Recipe(cifar10.augment, cifar10.resize, np.float32),
+    "crop_flip": Recipe(cifar10.crop_and_flip, cifar10.resize),
     "inception": Recipe(each(inception.inception), inception.resize),
     "vgg": Recipe(each(vgg.vgg), vgg.resize),
     "none": Recipe(each(no_augmentation), warp),

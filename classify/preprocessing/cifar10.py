@@ -12,16 +12,27 @@ from engine.augmentation.ops import keyed_uniforms
 
 _BRIGHTNESS = 63.0
 _CONTRAST = (0.2, 1.8)
+# Random numbers of an example: row, column, mirrored; brightness, contrast.
+_DRAWS = 5
 
 
-def augment(images: Sequence[np.ndarray], size: int, seed: int, epochs: Sequence[int], examples: Sequence[int]) -> np.ndarray:
-    """[B, size, size, 3] float32: a random crop of 3/4 of each side, mirrored half the time; then brightness + U(-63, 63);
-    then each channel's distance from its mean times U(.2, 1.8)."""
+def crop_and_flip(
+    images: Sequence[np.ndarray], size: int, seed: int, epochs: Sequence[int], examples: Sequence[int]
+) -> np.ndarray:
+    """[B, size, size, 3] uint8: a random crop of 3/4 of each side, mirrored half the time."""
     whole = np.stack([_whole(image, size) for image in images])  # [B, W, W, 3]
-    top, left, mirrored, brightness, contrast = keyed_uniforms(seed, epochs, examples, 5).T  # each [B]
+    top, left, mirrored = keyed_uniforms(seed, epochs, examples, _DRAWS).T[:3]  # each [B]
     room = whole.shape[1] - size + 1
     crops = _crop(whole, (top * room).astype(int), (left * room).astype(int), size)
     crops[mirrored < 0.5] = crops[mirrored < 0.5][:, :, ::-1]
+    return crops
+
+
+def augment(images: Sequence[np.ndarray], size: int, seed: int, epochs: Sequence[int], examples: Sequence[int]) -> np.ndarray:
+    """[B, size, size, 3] float32: the crop; then brightness + U(-63, 63); then each channel's distance from its mean times
+    U(.2, 1.8)."""
+    crops = crop_and_flip(images, size, seed, epochs, examples)
+    brightness, contrast = keyed_uniforms(seed, epochs, examples, _DRAWS).T[3:]
     delta = (_BRIGHTNESS * (2 * brightness - 1)).astype(np.float32)[:, None]
     factor = (_CONTRAST[0] + (_CONTRAST[1] - _CONTRAST[0]) * contrast).astype(np.float32)[:, None]
     # (x + delta - mean) * factor + mean, where the mean has moved by delta as well: x * factor + a number a channel.

@@ -43,7 +43,7 @@ def test_inputs_stay_as_they_were():
 
 
 def test_unknown_recipes_list_the_known():
-    with pytest.raises(UserError, match="--recipe=x: must be one of cifar10, inception, vgg, none"):
+    with pytest.raises(UserError, match="--recipe=x: must be one of cifar10, crop_flip, inception, vgg, none"):
         preprocessing.find("x")
 
 
@@ -65,6 +65,15 @@ def test_cifar10_equals_its_steps_one_by_one():
     draws = keyed_uniforms(5, np.arange(40), np.arange(100, 140), 5)
     for image, augmented, row in zip(images, batch, draws, strict=True):
         np.testing.assert_allclose(augmented, literal_cifar10(image, row), atol=1e-3)
+
+
+def test_crop_flip_is_cifar10_without_its_colours():
+    images = pictures(*[(32, 32)] * 20)
+    batch = preprocessing.augment(images, "crop_flip", 24, seed=5, epochs=range(20), examples=range(20))
+    draws = keyed_uniforms(5, np.arange(20), np.arange(20), 5)
+    draws[:, 3:] = 0.5  # brightness + 0, contrast times 1
+    for image, augmented, row in zip(images, batch, draws, strict=True):
+        np.testing.assert_array_equal(augmented, np.round(literal_cifar10(image, row)))
 
 
 def test_cifar10_crops_and_flips_evenly():
