@@ -4,8 +4,13 @@ import numpy as np
 import tensorflow as tf
 
 from classify import nets, preprocessing
-from classify.dataset import name_classes
 from engine import checkpoints
+from engine.checkpoints import StoredWeights
+from engine.errors import UserError
+from engine.record_sets import name_labels
+
+# What in a manifest decides whether another checkpoint's weights mean the same.
+_DECIDE_KIND = ("model_name", "class_names", "image_size", "recipe", "labels_offset")
 
 
 class Classifier:
@@ -28,18 +33,29 @@ class Classifier:
 
     def __init__(self, checkpoint_path: str, *, model_name: str | None = None, num_classes: int | None = None):
         stored = checkpoints.find(checkpoint_path)
-        self.checkpoint = stored.prefix
         self.model_name = stored.told("model_name", model_name)
         self.num_classes = stored.told("num_classes", num_classes)
         spec = nets.find(self.model_name)
-        self.class_names = name_classes(stored.manifest.get("class_names", ()), self.num_classes)
+        self.class_names = name_labels(stored.manifest.get("class_names", ()), range(self.num_classes))
         self.image_size = stored.manifest.get("image_size", spec.image_size)
         self.recipe = stored.manifest.get("recipe", spec.recipe)
+        self._manifest = stored.manifest
         self.labels_offset = stored.manifest.get("labels_offset", 0)
         self._net, self._normalise = nets.make_net(self.model_name, self.num_classes, self.image_size), spec.normalise
-        checkpoints.load_weights(self._net, stored)
+        self._load(stored)
         pictures = tf.TensorSpec([None, self.image_size, self.image_size, 3], tf.uint8)
         self.classify = tf.function(self._classify, autograph=False, input_signature=[pictures])
+
+    def load(self, checkpoint_path: str) -> None:
+        """Other weights for the same net: from a later checkpoint of the run. `UserError` for one of another run's kind."""
+        stored = checkpoints.find(checkpoint_path)
+        if any(stored.manifest.get(key) != self._manifest.get(key) for key in _DECIDE_KIND):
+            raise UserError(f"{stored.prefix}: of another net, classes or recipe than {self.checkpoint}")
+        self._load(stored)
+
+    def _load(self, stored: StoredWeights) -> None:
+        checkpoints.load_weights(self._net, stored)
+        self.checkpoint = stored.prefix
 
     def resize(self, image: np.ndarray) -> np.ndarray:
         """image [H, W, 3] uint8 RGB -> [S, S, 3] uint8, what `classify` takes."""

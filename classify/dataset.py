@@ -1,15 +1,14 @@
 """Labelled pictures by number: CIFAR-10 in memory, or a set of TFRecords."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import tensorflow as tf
 
 from classify import cifar10_files
-from engine import images, record_sets
+from engine import record_fields, record_sets
 from engine.errors import UserError
+from engine.record_fields import RecordFields
 from engine.record_reader import RecordFiles
 
 CIFAR10 = "cifar10"
@@ -57,12 +56,7 @@ class Split:
 
     def names(self, num_classes: int) -> tuple[str, ...]:
         """A name for each class: the data set's, then "class 3" and so on."""
-        return name_classes(self.class_names, num_classes)
-
-
-def name_classes(known: Sequence[str], num_classes: int) -> tuple[str, ...]:
-    """`known`, filled up to `num_classes`."""
-    return (*known, *(f"class {label}" for label in range(len(known), num_classes)))
+        return record_sets.name_labels(self.class_names, range(num_classes))
 
 
 def open_split(*, data_dir: str, dataset_dir: str, dataset_name: str, split: str, labels_offset: int = 0) -> Split:
@@ -77,7 +71,7 @@ def open_split(*, data_dir: str, dataset_dir: str, dataset_name: str, split: str
         raise UserError(f"--dataset_dir must be given: the folder with the TFRecord files of {dataset_name}")
     found = record_sets.open_records(dataset_dir, dataset_name, split)
     # Names of the classes: label - labels_offset.
-    unnamed = tuple(f"class {label}" for label in range(found.first_label - labels_offset))
+    unnamed = record_sets.name_labels((), range(found.first_label - labels_offset))
     names = unnamed + found.label_names[max(0, labels_offset - found.first_label) :] if found.label_names else ()
     return Split(found.name, found.split, RecordExamples(found.records, labels_offset), names)
 
@@ -118,18 +112,9 @@ class RecordExamples:
 
     def read(self, number: int) -> Example:
         """Raises `UserError` for a record, by its picture's name, without a picture or a label."""
-        try:
-            features = tf.train.Example.FromString(self._records.read(number)).features.feature
-        except UserError:
-            raise
-        except Exception as error:  # protobuf's own exception class differs between its implementations
-            raise UserError(f"record {number}: not a tf.train.Example ({error})") from None
-        names = features["image/filename"].bytes_list.value
-        filename = names[0].decode("utf-8", "replace") if names else f"record {number}"
-        labels, encoded = features["image/class/label"].int64_list.value, features["image/encoded"].bytes_list.value
-        if not labels or not encoded:
-            raise UserError(f"{filename}: its record lacks {'image/encoded' if labels else 'image/class/label'}")
-        try:
-            return Example(images.decode(encoded[0]), labels[0] - self._labels_offset)
-        except UserError as error:
-            raise UserError(f"{filename}: {error}") from None
+        fields = RecordFields(self._records.read(number), number)
+        labels = fields.ints("image/class/label")
+        if not labels.size:
+            raise UserError(f"{fields.filename}: its record lacks image/class/label")
+        image = record_fields.decode(fields.encoded(), fields.filename)
+        return Example(image, int(labels[0]) - self._labels_offset)

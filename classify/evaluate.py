@@ -24,6 +24,7 @@ from engine.errors import UserError
 from engine.files import write_json
 from engine.flags import flag
 from engine.progress import progress, say
+from engine.record_sets import refuse_other_names
 
 _SHOWN_PICTURES = 24
 
@@ -48,17 +49,21 @@ class Config:
 
 def main(config: Config) -> None:
     devices.prepare(seed=0, gpu_memory_fraction=config.gpu_memory_fraction)
-    for prefix in _checkpoints_to_evaluate(config):
-        classifier = Classifier(prefix, model_name=config.model_name, num_classes=config.num_classes)
-        evaluate(classifier, config)
+    prefixes = _checkpoints_to_evaluate(config)
+    classifier = Classifier(next(prefixes), model_name=config.model_name, num_classes=config.num_classes)
+    split = _open_split(config, classifier)
+    evaluate(classifier, split, config)
+    for prefix in prefixes:
+        classifier.load(prefix)
+        evaluate(classifier, split, config)
 
 
 def _checkpoints_to_evaluate(config: Config) -> Iterator[str]:
     """The newest checkpoint, then, unless --run_once, each newer one."""
     done = None
     while True:
-        newest = _newest(config, wait=not config.run_once)
-        if newest is not None and newest != done:
+        newest = _newest(config)
+        if newest not in (None, done):
             yield newest
             done = newest
         if config.run_once:
@@ -66,16 +71,20 @@ def _checkpoints_to_evaluate(config: Config) -> Iterator[str]:
         time.sleep(config.eval_interval_secs)
 
 
-def _newest(config: Config, *, wait: bool) -> str | None:
+def _newest(config: Config) -> str | None:
+    """The newest checkpoint's prefix; None where there is none yet and further ones are waited for."""
     folder = pathlib.Path(config.checkpoint_dir)
-    if wait and folder.is_dir() and checkpoints.newest_in(folder) is None:
+    if config.run_once or not folder.is_dir():
+        return checkpoints.find(config.checkpoint_dir).prefix
+    stored = checkpoints.newest_in(folder)
+    if stored is None:
         say(f"no checkpoint in {folder} yet; looking again in {config.eval_interval_secs:g} s")
         return None
-    return checkpoints.find(config.checkpoint_dir).prefix
+    return stored.prefix
 
 
-def evaluate(classifier: Classifier, config: Config) -> None:
-    """Evaluates one checkpoint, prints the table and writes the results."""
+def _open_split(config: Config, classifier: Classifier) -> Split:
+    """Raises `UserError` for a data set of other classes, or of fewer pictures than are asked for."""
     split = dataset.open_split(
         data_dir=config.data_dir,
         dataset_dir=config.dataset_dir,
@@ -83,7 +92,14 @@ def evaluate(classifier: Classifier, config: Config) -> None:
         split=config.dataset_split_name,
         labels_offset=classifier.labels_offset,
     )
-    _check(classifier, split, config)
+    refuse_other_names(split.name, split.class_names, classifier.checkpoint, classifier.class_names)
+    if config.num_examples is not None and config.num_examples > len(split.examples):
+        raise UserError(f"--num_examples={config.num_examples}: {split.name} {split.split} has {len(split.examples)}")
+    return split
+
+
+def evaluate(classifier: Classifier, split: Split, config: Config) -> None:
+    """Evaluates the classifier's weights, prints the table and writes the results."""
     eval_dir = pathlib.Path(config.eval_dir or pathlib.Path(classifier.checkpoint).parent / f"eval_{split.split}")
     predictions, labels = _predict(classifier, split, config)
     confusion = confusion_matrix(labels, predictions, classifier.num_classes)
@@ -92,23 +108,14 @@ def evaluate(classifier: Classifier, config: Config) -> None:
     print(report.format_table(metrics))
     write_json(eval_dir / "metrics.json", metrics)
     images.write_png(eval_dir / "confusion.png", report.draw_confusion(confusion, classifier.class_names))
-    _write_examples(eval_dir / "predictions.jpg", split, predictions, labels, classifier.class_names)
+    shown = [split.examples.read(number).image for number in range(min(_SHOWN_PICTURES, len(labels)))]
+    sheet = report.draw_predictions(shown, predictions[: len(shown)], classifier.class_names, truths=labels[: len(shown)])
+    images.write_jpeg(eval_dir / "predictions.jpg", sheet)
     _write_summary(eval_dir, step or 0, metrics["precision_at_1"])
     print(f"numbers and pictures are in {eval_dir}")
     print(
         f"precision @ 1 = {metrics['precision_at_1']:.4f} ({metrics['examples']} examples, {classifier.checkpoint})", flush=True
     )
-
-
-def _check(classifier: Classifier, split: Split, config: Config) -> None:
-    known = split.class_names
-    if known and known != tuple(classifier.class_names[: len(known)]):
-        raise UserError(
-            f"{classifier.checkpoint} was trained on the classes {', '.join(classifier.class_names)}, but {split.name} has"
-            f" {', '.join(known)}: convert it with --labels in the order of the checkpoint"
-        )
-    if config.num_examples is not None and config.num_examples > len(split.examples):
-        raise UserError(f"--num_examples={config.num_examples}: {split.name} {split.split} has {len(split.examples)}")
 
 
 def _predict(classifier: Classifier, split: Split, config: Config) -> tuple[np.ndarray, np.ndarray]:
@@ -132,15 +139,6 @@ def _predict(classifier: Classifier, split: Split, config: Config) -> tuple[np.n
             labels.append(batch["label"].numpy()[real])
             bar.update(int(real.sum()))
     return np.concatenate(predictions), np.concatenate(labels)
-
-
-def _write_examples(
-    path: pathlib.Path, split: Split, predictions: np.ndarray, labels: np.ndarray, class_names: tuple[str, ...]
-) -> None:
-    count = min(_SHOWN_PICTURES, len(labels))
-    shown = [split.examples.read(number).image for number in range(count)]
-    names = [[class_names[label] for label in array[:count]] for array in (predictions, labels)]
-    images.write_jpeg(path, report.draw_predictions(shown, *names))
 
 
 def _write_summary(eval_dir: pathlib.Path, step: int, precision: float) -> None:

@@ -47,12 +47,14 @@ def main(config: Config, inputs: Sequence[str]) -> int:
     classifier = Classifier(config.checkpoint_dir, model_name=config.model_name, num_classes=config.num_classes)
     listed, shown = [], []
     for file, image, probabilities in _classified(classifier, files, unread, config.batch_size):
-        listed.append(_described(file, probabilities, classifier.class_names, config.top_k))
-        print(f"{file}: " + ", ".join(f"{entry['label']} {entry['score']:.3f}" for entry in listed[-1]["predictions"]))
+        best = np.argsort(-probabilities, kind="stable")[: config.top_k]
+        predictions = [{"label": classifier.class_names[k], "score": round(float(probabilities[k]), 4)} for k in best]
+        print(f"{file}: " + ", ".join(f"{entry['label']} {entry['score']:.3f}" for entry in predictions))
+        listed.append({"file": str(file), "predictions": predictions})
         if config.output_dir and len(shown) < _ON_THE_SHEET:
-            shown.append(image)
+            shown.append((image, best[0], probabilities[best[0]]))
     if config.output_dir:
-        _write(pathlib.Path(config.output_dir), listed, shown)
+        _write(pathlib.Path(config.output_dir), listed, shown, classifier.class_names)
     for file, reason in unread.items():
         say(f"not read: {file}: {reason}")
     return 1 if unread else 0
@@ -69,18 +71,18 @@ def _classified(
             yield file, image, probabilities
 
 
-def _described(file: pathlib.Path, probabilities: np.ndarray, class_names: Sequence[str], top_k: int) -> dict[str, Any]:
-    best = np.argsort(-probabilities, kind="stable")[:top_k]
-    predictions = [{"label": class_names[label], "score": round(float(probabilities[label]), 4)} for label in best]
-    return {"file": str(file), "predictions": predictions}
-
-
-def _write(folder: pathlib.Path, listed: Sequence[dict[str, Any]], shown: Sequence[np.ndarray]) -> None:
+def _write(
+    folder: pathlib.Path,
+    listed: Sequence[dict[str, Any]],
+    shown: Sequence[tuple[np.ndarray, int, float]],
+    class_names: Sequence[str],
+) -> None:
+    """shown: picture [H, W, 3] uint8, best class and its score."""
     write_json(folder / "predictions.json", listed)
     if shown:
-        texts = [f"{entry['predictions'][0]['label']} {entry['predictions'][0]['score']:.2f}" for entry in listed]
-        images.write_jpeg(folder / "predictions.jpg", report.draw_predictions(shown, texts[: len(shown)]))
-    say(f"predictions.json and predictions.jpg are in {folder}")
+        pictures, labels, scores = zip(*shown, strict=True)
+        images.write_jpeg(folder / "predictions.jpg", report.draw_predictions(pictures, labels, class_names, scores=scores))
+    say(f"the results are in {folder}")
 
 
 if __name__ == "__main__":

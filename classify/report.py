@@ -80,20 +80,31 @@ def _draw_cell(canvas: np.ndarray, top: int, left: int, count: int, share: float
 
 
 def draw_predictions(
-    images: Sequence[np.ndarray], predictions: Sequence[str], truths: Sequence[str] | None = None, *, columns: int = 6
+    images: Sequence[np.ndarray],
+    predictions: Sequence[int],
+    class_names: Sequence[str],
+    *,
+    scores: Sequence[float] | None = None,
+    truths: Sequence[int] | None = None,
+    columns: int = 6,
 ) -> np.ndarray:
-    """A sheet of the pictures [H, W, 3] uint8, below each what it was taken for; given truths, wrong ones in red.
+    """A sheet of the pictures [H, W, 3] uint8, below each the class it was taken for.
+
+    Given scores, they stand behind the names; given the true classes, right ones are green, wrong ones red.
 
     Raises:
         ValueError: there are no pictures.
     """
+    names = [drawable_name(label, name) for label, name in enumerate(class_names)]
     tiles = []
-    for number, (image, text) in enumerate(zip(images, predictions, strict=True)):
-        color = BLACK
+    for number, (image, prediction) in enumerate(zip(images, predictions, strict=True)):
+        text, color = names[prediction], BLACK
+        if scores is not None:
+            text = f"{text} {scores[number]:.2f}"
         if truths is not None:
-            right = text.startswith(truths[number])
-            color, text = (_RIGHT, text) if right else (_WRONG, f"{text}, is {truths[number]}")
-        tiles.append(_captioned(image, drawable_name(number, text), color))
+            truth = truths[number]
+            color, text = (_RIGHT, text) if truth == prediction else (_WRONG, f"{text}, is {names[truth]}")
+        tiles.append(_captioned(image, text, color))
     return contact_sheet(tiles, columns)
 
 

@@ -7,19 +7,16 @@ Checkpoints and event logs go to train_dir, where a run that was interrupted goe
 """
 
 import dataclasses
+from functools import partial
 
 import tensorflow as tf
 
 from classify import dataset, input_pipeline, nets, preprocessing, summaries
 from classify.losses import make_losses
-from engine import checkpoints, devices, flags, optim, start, train_flags
-from engine.checkpoints import Saver, TrainState
-from engine.errors import UserError
+from engine import devices, flags, optim, start, training
+from engine.checkpoints import Saver
 from engine.flags import flag
-from engine.loop import make_train_step, train
-from engine.optim import MovingAverages
 from engine.progress import say
-from engine.run_log import RunLog
 from engine.train_flags import TrainFlags
 
 _HALF_PRECISION_LOSS_SCALE = 1024.0
@@ -88,11 +85,7 @@ def main(config: Config) -> None:
     manifest = _manifest(config, split, num_classes)
     existing = start.resumable(config.train_dir, manifest, ("model_name", "num_classes", "class_names", "image_size"))
     net = nets.make_net(config.model_name, num_classes, config.train_image_size, compute_dtype)
-    trainable = checkpoints.select_trainable(net, config.trainable_scopes)
-    optimizer = train_flags.make_optimizer(config, num_examples=len(split.examples))
-    decay = config.moving_average_decay
-    averages = None if decay is None else MovingAverages(net.variables_by_name, decay)
-    state = TrainState(net, trainable, optimizer, averages, manifest)
+    state = training.make_state(config, net, manifest, num_examples=len(split.examples))
 
     # Where to start from
     saver = Saver(state, config.train_dir)
@@ -111,28 +104,16 @@ def main(config: Config) -> None:
         start=int(state.examples),
         num_preprocessing_threads=config.num_preprocessing_threads,
     )
-    train_step = make_train_step(
-        state,
-        losses,
-        weight_decay=config.weight_decay,
-        bias_learning_rate_factor=config.bias_learning_rate_factor,
-        clip_gradient_norm=config.clip_gradient_norm,
-        xla=devices.use_xla(config.xla, faster_on_cpu=spec.xla_on_cpu),
-        is_decayed=spec.is_decayed,
-        loss_scale=1.0 if compute_dtype == tf.float32 else _HALF_PRECISION_LOSS_SCALE,
-    )
-    run_log = RunLog(config.train_dir, flags.to_json(config), step=int(state.step))
-    train(
-        train_step,
-        batches,
+    training.run(
+        config,
         state,
         saver,
-        run_log,
-        summaries.make_summarise(net, losses, trainable, config.model_name, run_log),
-        max_steps=config.max_number_of_steps,
-        log_every_n_steps=config.log_every_n_steps,
-        save_interval_secs=config.save_interval_secs,
-        save_summaries_secs=config.save_summaries_secs,
+        batches,
+        losses,
+        partial(summaries.make_summarise, net, losses, state.trainable, config.model_name),
+        xla_on_cpu=spec.xla_on_cpu,
+        is_decayed=spec.is_decayed,
+        loss_scale=1.0 if compute_dtype == tf.float32 else _HALF_PRECISION_LOSS_SCALE,
     )
 
 
@@ -148,20 +129,13 @@ def _resolved(config: Config) -> Config:
     spec = nets.NETS[config.model_name]
     return dataclasses.replace(
         config,
-        recipe=_one_of(config, "recipe", "preprocessing_name") or spec.recipe,
+        recipe=flags.one_of(config, "recipe", "preprocessing_name") or spec.recipe,
         max_number_of_steps=config.max_steps or config.max_number_of_steps,
         log_every_n_steps=config.log_frequency or config.log_every_n_steps,
         train_image_size=config.train_image_size or spec.image_size,
         learning_rate=config.learning_rate or spec.learning_rate,
         weight_decay=spec.weight_decay if config.weight_decay is None else config.weight_decay,
     )
-
-
-def _one_of(config: Config, name: str, alias: str) -> str | None:
-    value, other = getattr(config, name), getattr(config, alias)
-    if None not in (value, other) and value != other:
-        raise UserError(f"--{name}={value} and --{alias}={other} name the same thing")
-    return value or other
 
 
 def _manifest(config: Config, split: dataset.Split, num_classes: int) -> dict:

@@ -86,6 +86,14 @@ def parse(config_class: type, argv: Sequence[str], *, positional: str | None = N
     return _checked(config_class, given), arguments
 
 
+def one_of(config: Any, name: str, alias: str) -> Any:
+    """The value of a flag that has two names; `UserError` when both are given and differ."""
+    value, other = getattr(config, name), getattr(config, alias)
+    if None not in (value, other) and value != other:
+        raise UserError(f"--{name}={value} and --{alias}={other} name the same thing")
+    return other if value is None else value
+
+
 def to_json(config: Any) -> dict[str, Any]:
     """The options as plain JSON values."""
     return {f.name: _plain(getattr(config, f.name)) for f in dataclasses.fields(config)}

@@ -2,15 +2,14 @@
 
 import json
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from engine import record_reader
 from engine.errors import UserError
 from engine.record_reader import RecordFiles
 
-# What detection sets of other tools call their label 0.
-_BACKGROUND = ("background", "__background__", "bg", "none", "none_of_the_above")
+_BACKGROUND = ("background", "__background__", "none", "none_of_the_above")
 
 
 class RecordSet(NamedTuple):
@@ -49,6 +48,25 @@ def open_records(dataset_dir: str, dataset_name: str, split: str, aliases: Mappi
     if not len(records):
         raise UserError(f"--dataset_split_name={split}: the files {name}_{split}_*.tfrecord in {folder} hold no record")
     return RecordSet(name, split, records, *_label_names(folder, name))
+
+
+def is_background(name: str) -> bool:
+    """Whether the name of a class means "no object"."""
+    return name.lower() in _BACKGROUND
+
+
+def name_labels(known: Sequence[str], labels: range) -> tuple[str, ...]:
+    """A name for each of the labels: the `known` ones, then "class 3" and so on."""
+    return (*known, *(f"class {label}" for label in labels[len(known) :]))
+
+
+def refuse_other_names(data_set: str, names: Sequence[str], checkpoint: str, trained_on: Sequence[str]) -> None:
+    """UserError where a data set that tells its names has others than a checkpoint: its labels would mean other things."""
+    if names and tuple(names) != tuple(trained_on[: len(names)]):
+        raise UserError(
+            f"{checkpoint} was trained on the classes {', '.join(trained_on)}, but {data_set} has {', '.join(names)}:"
+            " convert it with --labels in the order of the checkpoint"
+        )
 
 
 def _only_name(folder: pathlib.Path) -> str:
@@ -90,7 +108,7 @@ def _names_in(labels: pathlib.Path) -> tuple[tuple[str, ...], int]:
         if not label.strip().isdigit() or not name.strip():
             raise UserError(f"{labels}: {line!r} is not of the form id:name")
         names[int(label)] = name.strip()
-    if names.get(0, "").lower() in _BACKGROUND:
+    if is_background(names.get(0, "")):
         del names[0]
     first = min(names, default=1)
     if first > 1 or sorted(names) != list(range(first, first + len(names))):

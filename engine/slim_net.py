@@ -1,8 +1,9 @@
 """A TF-slim function as a `tf.Module`: below the nets, the one place that knows TensorFlow 1's way of making variables.
 
-A slim function makes its variables by name while it is being traced. `tf.compat.v1.make_template` lets every
-later trace find the same ones; calling a template eagerly can return symbolic tensors, so a net is built and
-called inside `tf.function` only.
+A slim function makes its variables by name when it is first called. `tf.compat.v1.make_template` lets every later
+call find the same ones. The first call is an eager one, since variables made while a `tf.function` is traced cost some
+50 ms each; after a trace an eager call can return symbolic tensors, so from then on a net is called inside
+`tf.function` only.
 """
 
 import contextlib
@@ -52,8 +53,8 @@ class SlimNet(tf.Module):
             scope or "net", function, create_scope_now_=True, custom_getter_=self._in_compute_dtype
         )
         self._frozen: frozenset = frozenset()
-        # Made by an eager call: variables made while a tf.function is traced cost some 50 ms each.
         self._template(tf.zeros([1, *image_shape], compute_dtype), is_training=False)
+        # What that call has put into collections would keep this net's tensors for ever.
         for collection in tf.compat.v1.get_default_graph().get_all_collection_keys():
             tf.compat.v1.get_default_graph().clear_collection(collection)
         # A second net of the same name in one process gets a scope with a suffix; our names never show it.

@@ -1,14 +1,13 @@
 """The data set in the TFRecord files: which files, which classes, and what a record says."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
-from engine import images, record_sets
+from engine import record_fields, record_sets
 from engine.errors import UserError
+from engine.record_fields import RecordFields
 from engine.record_reader import RecordFiles
 
 # Names that scripts of other pipelines use for sets whose files are called differently.
@@ -42,7 +41,7 @@ class Split:
 
     def names(self, num_classes: int) -> tuple[str, ...]:
         """A name for each label from 1 to num_classes - 1: the data set's, then "class 3" and so on."""
-        return name_classes(self.class_names, num_classes)
+        return record_sets.name_labels(self.class_names, range(1, num_classes))
 
     def parse(self, number: int, *, num_classes: int, labels_offset: int = 0) -> "Record":
         """Record `number`; see `parse_record`."""
@@ -59,11 +58,6 @@ def open_split(dataset_dir: str, dataset_name: str, split: str) -> Split:
     if found.label_names and found.first_label != 1:
         raise UserError(f"--dataset_name={found.name}: labels start at {found.first_label}: a set for classification")
     return Split(found.name, split, found.records, found.label_names)
-
-
-def name_classes(known: Sequence[str], num_classes: int) -> tuple[str, ...]:
-    """`known`, filled up to the num_classes - 1 classes that are no background."""
-    return (*known, *(f"class {label}" for label in range(len(known) + 1, num_classes)))
 
 
 class Record(NamedTuple):
@@ -97,50 +91,27 @@ def parse_record(record: bytes, *, number: int, num_classes: int, labels_offset:
     Raises:
         UserError: the record, by name, lacks something, or holds a label that `num_classes` has no place for.
     """
-    try:
-        features = tf.train.Example.FromString(record).features.feature
-    except Exception as error:  # protobuf's own exception class differs between its implementations
-        raise UserError(f"record {number}: not a tf.train.Example ({error})") from None
-    filename = _bytes(features, "image/filename").decode("utf-8", "replace") or f"record {number}"
-    encoded = _bytes(features, "image/encoded")
-    if not encoded:
-        raise UserError(f"{filename}: its record lacks image/encoded")
-    boxes, labels, difficult = _objects(features, filename)
+    fields = RecordFields(record, number)
+    encoded = fields.encoded()
+    boxes, labels, difficult = _objects(fields)
     labels = labels - labels_offset
     if labels.size and not (labels.min() >= 1 and labels.max() < num_classes):
         wrong = labels.max() if labels.max() >= num_classes else labels.min()
-        raise UserError(f"{filename}: label {wrong} is not within 1 to {num_classes - 1} (--num_classes={num_classes})")
-    size = tuple(int(value) for side in ("height", "width") for value in _ints(features, f"image/{side}")[:1])
+        raise UserError(f"{fields.filename}: label {wrong} is not within 1 to {num_classes - 1} (--num_classes={num_classes})")
+    size = tuple(int(value) for side in ("height", "width") for value in fields.ints(f"image/{side}")[:1])
     if len(size) < 2 or min(size) < 1:
-        size = _decoded_size(encoded, filename)
-    return Record(filename, encoded, boxes, labels, difficult, *size)
+        size = record_fields.decode(encoded, fields.filename).shape[:2]
+    return Record(fields.filename, encoded, boxes, labels, difficult, *size)
 
 
-def _objects(features: dict, filename: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _objects(fields: RecordFields) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     key = "image/object/bbox/"
-    sides = [np.array(features[key + side].float_list.value, np.float32) for side in ("ymin", "xmin", "ymax", "xmax")]
-    labels = _ints(features, key + "label")
-    difficult = _ints(features, key + "difficult")
+    sides = [fields.floats(key + side) for side in ("ymin", "xmin", "ymax", "xmax")]
+    labels, difficult = fields.ints(key + "label"), fields.ints(key + "difficult")
     if difficult.size == 0:
         difficult = np.zeros_like(labels)
     if {len(side) for side in sides} | {len(difficult)} != {len(labels)}:
-        raise UserError(f"{filename}: the lists of boxes, labels and difficult in its record differ in length")
+        raise UserError(f"{fields.filename}: the lists of boxes, labels and difficult in its record differ in length")
     boxes = np.clip(np.stack(sides, axis=1), 0.0, 1.0)
     has_area = (boxes[:, 2:] > boxes[:, :2]).all(axis=1)  # False for NaN as well
     return boxes[has_area], labels[has_area], difficult[has_area].astype(bool)
-
-
-def _decoded_size(encoded: bytes, filename: str) -> tuple[int, int]:
-    try:
-        return images.decode(encoded).shape[:2]
-    except UserError as error:
-        raise UserError(f"{filename}: {error}") from None
-
-
-def _bytes(features: dict, key: str) -> bytes:
-    values = features[key].bytes_list.value
-    return values[0] if values else b""
-
-
-def _ints(features: dict, key: str) -> np.ndarray:
-    return np.array(features[key].int64_list.value, np.int64)

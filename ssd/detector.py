@@ -3,9 +3,9 @@
 import tensorflow as tf
 
 from engine import checkpoints
+from engine.record_sets import name_labels
 from ssd import nets, postprocess
 from ssd.anchors import make_anchors
-from ssd.dataset import name_classes
 
 
 class Detector:
@@ -41,7 +41,7 @@ class Detector:
         self.num_classes = stored.told("num_classes", num_classes)
         self.checkpoint = stored.prefix
         self.image_size = nets.find(self.model_name).image_size
-        self.class_names = name_classes(stored.manifest.get("class_names", ()), self.num_classes)
+        self.class_names = name_labels(stored.manifest.get("class_names", ()), range(1, self.num_classes))
         self._anchors = make_anchors(nets.anchor_spec(self.model_name, stored.told("anchor_set", anchor_set)))
         self._thresholds = {
             "score_threshold": score_threshold,

@@ -13,10 +13,10 @@ import numpy as np
 
 from engine import devices, flags, images, pipelines
 from engine.drawing import contact_sheet
-from engine.errors import UserError
 from engine.files import write_json
 from engine.flags import flag
 from engine.progress import progress, say
+from engine.record_sets import refuse_other_names
 from ssd import dataset, input_pipeline, nets, report
 from ssd.dataset import Record, Split
 from ssd.detector import Detector
@@ -58,7 +58,7 @@ def main(config: Config) -> None:
         anchor_set=config.anchor_set,
         **settings,
     )
-    _check_classes(detector, split)
+    refuse_other_names(split.name, split.class_names, detector.checkpoint, detector.class_names)
     eval_dir = pathlib.Path(config.eval_dir or pathlib.Path(detector.checkpoint).parent / f"eval_{split.split}")
     say(f"evaluating {detector.checkpoint} on {split.name} {split.split}: {len(split.records)} pictures")
     results = run(detector, split, config, eval_dir / "pictures")
@@ -93,15 +93,6 @@ def run(detector: Detector, split: Split, config: Config, picture_dir: pathlib.P
                     images.write_jpeg(picture_dir / f"{number:05d}_{pathlib.Path(truth.filename).stem}.jpg", drawn)
                 bar.update()
     return results
-
-
-def _check_classes(detector: Detector, split: Split) -> None:
-    """Labels are numbers: with another list of classes they would mean other things, and the mAP nothing."""
-    if split.class_names and split.class_names != tuple(detector.class_names[: len(split.class_names)]):
-        raise UserError(
-            f"{detector.checkpoint} was trained on the classes {', '.join(detector.class_names)}, but {split.name} has"
-            f" {', '.join(split.class_names)}: convert it with --labels in the order of the checkpoint"
-        )
 
 
 def _without_padding(boxes: np.ndarray, scores: np.ndarray, labels: np.ndarray, count: int) -> tuple[np.ndarray, ...]:

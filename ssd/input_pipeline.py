@@ -3,9 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from engine import images
-from engine.errors import UserError
 from engine.pipelines import in_python, ordered_examples, read_records, shuffled_examples
+from engine.record_fields import decode
 from engine.record_reader import RecordFiles
 from ssd import encoding, preprocessing
 from ssd.dataset import parse_record
@@ -39,7 +38,7 @@ def training_batches(
 
     def read_and_augment(epoch: int, example: int, record: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         parsed = parse_record(record, number=example, num_classes=num_classes, labels_offset=labels_offset)
-        sample = {"image": _decode(parsed.encoded, parsed.filename), "boxes": parsed.boxes, "labels": parsed.labels}
+        sample = {"image": decode(parsed.encoded, parsed.filename), "boxes": parsed.boxes, "labels": parsed.labels}
         sample = preprocessing.augment_numpy(sample, recipe, image_size, seed=seed, epoch=epoch, example=example)
         return sample["image"], sample["boxes"], sample["labels"]
 
@@ -78,7 +77,7 @@ def evaluation_batches(
         if example < 0:
             return np.zeros([image_size, image_size, 3], np.uint8)
         parsed = parse_record(records.read(example), number=example, num_classes=np.iinfo(np.int64).max)
-        return preprocessing.resize_for_evaluation(_decode(parsed.encoded, parsed.filename), image_size)
+        return preprocessing.resize_for_evaluation(decode(parsed.encoded, parsed.filename), image_size)
 
     @tf.autograph.experimental.do_not_convert
     def to_example(example: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -88,10 +87,3 @@ def evaluation_batches(
     examples = ordered_examples(len(records), batch_size)
     examples = examples.map(to_example, num_parallel_calls=num_preprocessing_threads, deterministic=True)
     return examples.batch(batch_size, drop_remainder=True).prefetch(2)
-
-
-def _decode(encoded: bytes, filename: str) -> np.ndarray:
-    try:
-        return images.decode(encoded)
-    except UserError as error:
-        raise UserError(f"{filename}: {error}") from None

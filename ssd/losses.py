@@ -66,9 +66,7 @@ def multibox_loss(
     # Where an anchor is not positive its label is background, so one cross-entropy serves both the loss and the ranking.
     cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(target_labels, class_logits)  # [B, A]
     if mining == "image":
-        candidates = ~positives & (target_ious < NEGATIVE_MAX_IOU)
-        wanted = tf.maximum(_scaled_count(positives, negative_ratio), min_negatives_per_image)  # [B]
-        negatives = choose_highest(cross_entropy, candidates, wanted)
+        negatives = _mine_images(cross_entropy, positives, target_ious, negative_ratio, min_negatives_per_image)
     else:
         negatives = _mine_batch(cross_entropy, positives, negative_ratio)
     class_loss = _smoothed(cross_entropy, class_logits, label_smoothing)
@@ -109,6 +107,14 @@ def choose_highest(values: tf.Tensor, candidates: tf.Tensor, counts: tf.Tensor) 
     equal = keys == threshold
     places = tf.cumsum(tf.cast(equal, tf.int32), axis=1)
     return above | (equal & (places <= counts - _count(above)[:, None]))
+
+
+def _mine_images(
+    cross_entropy: tf.Tensor, positives: tf.Tensor, target_ious: tf.Tensor, negative_ratio: float, fewest: int
+) -> tf.Tensor:
+    candidates = ~positives & (target_ious < NEGATIVE_MAX_IOU)
+    wanted = tf.maximum(_scaled_count(positives, negative_ratio), fewest)  # [B]
+    return choose_highest(cross_entropy, candidates, wanted)
 
 
 def _mine_batch(cross_entropy: tf.Tensor, positives: tf.Tensor, negative_ratio: float) -> tf.Tensor:

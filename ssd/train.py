@@ -7,18 +7,17 @@ Checkpoints and event logs go to train_dir, where a run that was interrupted goe
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import tensorflow as tf
 
-from engine import checkpoints, devices, flags, start, train_flags
-from engine.checkpoints import Saver, TrainState
+from engine import devices, flags, start, training
+from engine.checkpoints import Saver
 from engine.errors import UserError
 from engine.flags import flag
-from engine.loop import Batch, make_train_step, train
-from engine.optim import MovingAverages
+from engine.loop import Batch
 from engine.progress import say
-from engine.run_log import RunLog
 from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
 from ssd import dataset, encoding, input_pipeline, nets, preprocessing, summaries
@@ -66,11 +65,7 @@ def main(config: Config) -> None:
     manifest = _manifest(config, split, num_classes)
     existing = start.resumable(config.train_dir, manifest, ("model_name", "num_classes", "class_names", "anchor_set"))
     net = nets.make_net(config.model_name, num_classes)
-    trainable = checkpoints.select_trainable(net, config.trainable_scopes)
-    optimizer = train_flags.make_optimizer(config, num_examples=len(split.records))
-    decay = config.moving_average_decay
-    averages = None if decay is None else MovingAverages(net.variables_by_name, decay)
-    state = TrainState(net, trainable, optimizer, averages, manifest)
+    state = training.make_state(config, net, manifest, num_examples=len(split.records))
 
     # Where to start from
     saver = Saver(state, config.train_dir)
@@ -80,26 +75,14 @@ def main(config: Config) -> None:
     # Train
     losses = _make_losses(config, net)
     batches = _training_batches(config, split, anchors, num_classes, int(state.examples))
-    train_step = make_train_step(
-        state,
-        losses,
-        weight_decay=config.weight_decay,
-        bias_learning_rate_factor=config.bias_learning_rate_factor,
-        clip_gradient_norm=config.clip_gradient_norm,
-        xla=devices.use_xla(config.xla, faster_on_cpu=nets.NETS[config.model_name].xla_on_cpu),
-    )
-    run_log = RunLog(config.train_dir, flags.to_json(config), step=int(state.step))
-    train(
-        train_step,
-        batches,
+    training.run(
+        config,
         state,
         saver,
-        run_log,
-        summaries.make_summarise(net, losses, trainable, anchors, config.model_name, split.names(num_classes), run_log),
-        max_steps=config.max_number_of_steps,
-        log_every_n_steps=config.log_every_n_steps,
-        save_interval_secs=config.save_interval_secs,
-        save_summaries_secs=config.save_summaries_secs,
+        batches,
+        losses,
+        partial(summaries.make_summarise, net, losses, state.trainable, anchors, config.model_name, split.names(num_classes)),
+        xla_on_cpu=nets.NETS[config.model_name].xla_on_cpu,
     )
 
 
@@ -150,12 +133,10 @@ def _resolved(config: Config) -> Config:
     size = nets.NETS[config.model_name].image_size
     if config.train_image_size not in (None, size):
         raise UserError(f"--train_image_size={config.train_image_size}: {config.model_name} takes pictures of {size} only")
-    if None not in (config.recipe, config.preprocessing_name) and config.recipe != config.preprocessing_name:
-        raise UserError(f"--recipe={config.recipe} and --preprocessing_name={config.preprocessing_name} name the same thing")
     steps = config.learning_rate_boundaries
     if any(before >= after for before, after in zip((0, *steps), steps, strict=False)):
         raise UserError(f"--learning_rate_boundaries={','.join(map(str, steps))}: must be rising steps from 1 on")
-    return dataclasses.replace(config, recipe=config.recipe or config.preprocessing_name or "paper")
+    return dataclasses.replace(config, recipe=flags.one_of(config, "recipe", "preprocessing_name") or "paper")
 
 
 def _manifest(config: Config, split: dataset.Split, num_classes: int) -> dict:

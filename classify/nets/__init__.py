@@ -56,6 +56,9 @@ class NetSpec:
     xla_on_cpu: bool = False
 
 
+# As TF-slim trains its nets with batch normalisation.
+_like_inception = partial(NetSpec, normalise=to_unit_range, recipe="inception", learning_rate=0.045, weight_decay=0.00004)
+
 NETS: dict[str, NetSpec] = {
     "cifar10": NetSpec(
         scope="",
@@ -67,34 +70,12 @@ NETS: dict[str, NetSpec] = {
         weight_decay=0.004,
         is_decayed=cifar10.DECAYED.__contains__,
     ),
-    "inception_v3": NetSpec(
-        scope="InceptionV3",
-        image_size=299,
-        build=inception_v3.inception_v3,
-        normalise=to_unit_range,
-        recipe="inception",
-        learning_rate=0.045,
-        weight_decay=0.00004,
-        smallest=107,
-    ),
-    "mobilenet_v2": NetSpec(
-        scope="MobilenetV2",
-        image_size=224,
-        build=mobilenet_v2.mobilenet_v2,
-        normalise=to_unit_range,
-        recipe="inception",
-        learning_rate=0.045,
-        weight_decay=0.00004,
-        is_decayed=mobilenet_v2.is_decayed,
-    ),
-    "mobilenet_v2_140": NetSpec(
-        scope="MobilenetV2",
-        image_size=224,
-        build=partial(mobilenet_v2.mobilenet_v2, depth_multiplier=1.4),
-        normalise=to_unit_range,
-        recipe="inception",
-        learning_rate=0.045,
-        weight_decay=0.00004,
+    "inception_v3": _like_inception("InceptionV3", 299, inception_v3.inception_v3, smallest=107),
+    "mobilenet_v2": _like_inception("MobilenetV2", 224, mobilenet_v2.mobilenet_v2, is_decayed=mobilenet_v2.is_decayed),
+    "mobilenet_v2_140": _like_inception(
+        "MobilenetV2",
+        224,
+        partial(mobilenet_v2.mobilenet_v2, depth_multiplier=1.4),
         is_decayed=mobilenet_v2.is_decayed,
     ),
     "vgg_16": NetSpec(

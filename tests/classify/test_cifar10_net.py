@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from classify import nets
-from tests import oracles
+from tests.classify import oracles
 
 SHAPES = {
     "conv1/weights": (5, 5, 3, 64),

@@ -9,7 +9,7 @@ import pytest
 from classify import evaluate, predict, train
 from engine.checkpoints import AVERAGE, StoredWeights
 from engine.flags import parse
-from tests.conftest import run_command
+from tests.conftest import ROOT, run_command
 
 SMALL = (
     "--model_name=mobilenet_v2",
@@ -52,7 +52,8 @@ def run(command, *flags):
 @pytest.fixture(scope="module")
 def run_dir(records, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    run(train, *SMALL, f"--dataset_dir={records}", f"--train_dir={folder}", "--max_steps=3", "--label_smoothing=0.1")
+    recipe = f"--flagfile={ROOT / 'recipes' / 'mobilenet_v2.flags'}"
+    run(train, recipe, *SMALL, f"--dataset_dir={records}", f"--train_dir={folder}", "--max_steps=3")
     return folder
 
 

@@ -32,12 +32,19 @@ def test_the_confusion_matrix_is_darkest_on_a_perfect_diagonal():
 
 def test_predictions_name_what_is_wrong_in_red():
     images = [np.full((32, 32, 3), 128, np.uint8), np.full((400, 20, 3), 128, np.uint8), np.full((1, 1, 3), 128, np.uint8)]
-    right = report.draw_predictions(images, ["cat", "dog", "cat"], ["cat", "dog", "cat"], columns=2)
-    wrong = report.draw_predictions(images, ["cat", "cat", "cat"], ["cat", "dog", "cat"], columns=2)
+    # One name begins with another one; one cannot be drawn.
+    names = ("cat", "catfish", "\U0001f98a")
 
-    def reddish(sheet):
-        return ((sheet[..., 0] > 150) & (sheet[..., 1] < 60)).any()
+    def sheet(predictions, truths):
+        return report.draw_predictions(images, predictions, names, truths=truths, columns=2)
 
-    assert not reddish(right)
-    assert reddish(wrong)
-    assert (report.draw_predictions(images[:1], ["cat 0.90"]) == 128).any()
+    def reddish(picture):
+        return ((picture[..., 0] > 150) & (picture[..., 1] < 60)).any()
+
+    assert not reddish(sheet([0, 1, 2], [0, 1, 2]))
+    assert reddish(sheet([0, 1, 2], [0, 0, 2]))
+    assert reddish(sheet([0, 1, 1], [0, 1, 2]))
+    # The stand-in is the class's, wherever the picture stands on the sheet.
+    named = report.draw_predictions(images[:2], [0, 2], (*names[:2], "class 2"), scores=[0.5, 0.9])
+    np.testing.assert_array_equal(named, report.draw_predictions(images[:2], [0, 2], names, scores=[0.5, 0.9]))
+    assert (named != report.draw_predictions(images[:2], [0, 1], names, scores=[0.5, 0.9])).any()

@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 from classify import evaluate, predict, train
+from classify.classifier import Classifier
 from engine.checkpoints import AVERAGE, StoredWeights
 from engine.errors import UserError
 from engine.flags import parse
@@ -177,6 +178,14 @@ def test_averages_follow_the_step(cifar10_dir, tmp_path):
         np.testing.assert_allclose(raw[step].read(f"{name}/{AVERAGE}"), average, rtol=1e-5)
 
 
+def test_the_fast_recipe_trains(cifar10_dir, tmp_path):
+    run_train(cifar10_dir, tmp_path, f"--flagfile={ROOT / 'recipes' / 'cifar10_fast.flags'}", *FLAGS, "--max_number_of_steps=5")
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [5]
+    # The fifth of 500 steps of warm-up to .001, after four fifths of the cosine.
+    assert rows[0]["learning_rate"] == pytest.approx(5 / 500 * 0.001 * (1 + np.cos(0.8 * np.pi)) / 2, rel=1e-4)
+
+
 def test_frozen_scopes_and_fine_tuning(run_dir, cifar10_dir, tmp_path):
     flags = (
         f"--checkpoint_path={run_dir}",
@@ -208,7 +217,19 @@ def test_mistakes_are_named(cifar10_dir, tmp_path, flags, named):
         run_train(cifar10_dir, tmp_path, "--max_steps=20", *flags)
 
 
-def test_evaluation_refuses_other_classes(run_dir, cifar10_dir, tmp_path):
+def test_a_classifier_takes_later_weights_of_its_own_run_only(run_dir, cifar10_dir, tmp_path):
+    classifier = Classifier(str(run_dir / "model.ckpt-0"))
+    pictures = np.random.default_rng(0).integers(0, 256, [2, 24, 24, 3], dtype=np.uint8)
+    before = classifier.classify(pictures).numpy()
+    classifier.load(str(run_dir / "model.ckpt-60"))
+    np.testing.assert_array_equal(classifier.classify(pictures), Classifier(str(run_dir)).classify(pictures))
+    assert (classifier.classify(pictures).numpy() != before).any()
+    run_train(cifar10_dir, tmp_path, "--max_steps=1", "--recipe=none")
+    with pytest.raises(UserError, match="model.ckpt-1: of another net, classes or recipe than .*model.ckpt-60"):
+        classifier.load(str(tmp_path))
+
+
+def test_mistakes_of_an_evaluation_are_named(run_dir, cifar10_dir, tmp_path):
     with pytest.raises(UserError, match="--num_examples=131: cifar10 test has 130"):
         run_in_process(evaluate, f"--checkpoint_dir={run_dir}", f"--data_dir={cifar10_dir}", "--num_examples=131", "--run_once")
     with pytest.raises(UserError, match="/nowhere"):

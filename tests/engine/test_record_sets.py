@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from engine.errors import UserError
-from engine.record_sets import open_records
+from engine.record_sets import is_background, name_labels, open_records, refuse_other_names
 
 
 @pytest.fixture
@@ -55,3 +55,23 @@ def test_what_is_not_there_is_named(folder):
         (folder / "labels.txt").write_text(text)
         with pytest.raises(UserError, match=named):
             open_records(folder, "b", "train")
+
+
+def test_names_are_filled_up():
+    assert name_labels(("cat", "dog"), range(1, 5)) == ("cat", "dog", "class 3", "class 4")
+    assert name_labels(("cat",), range(3)) == ("cat", "class 1", "class 2")
+    assert name_labels((), range(0)) == ()
+
+
+def test_names_that_mean_no_object():
+    assert all(map(is_background, ("background", "Background", "__background__", "none")))
+    assert not any(map(is_background, ("", "backgrounds", "noneed")))
+
+
+def test_another_order_of_the_classes_is_refused():
+    names = ("cat", "dog", "猫")
+    refuse_other_names("set", names, "c", (*names, "more"))
+    refuse_other_names("set", (), "c", names)
+    for others in (names[::-1], names[:2]):
+        with pytest.raises(UserError, match=f"c was trained on the classes {', '.join(others)}, but set has cat, dog, 猫"):
+            refuse_other_names("set", names, "c", others)

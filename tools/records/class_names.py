@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from engine.errors import UserError
+from engine.record_sets import is_background
 
-_BACKGROUND = {"background", "__background__", "none", "none_of_the_above"}
 _NUMBERED_LINE = re.compile(r"(\d+):(.+)")
 
 
@@ -46,11 +46,6 @@ def _without_ids(lines: list[str], where: str, first_label: int) -> list[str]:
         counting = ", ".join(map(str, range(first_label, first_label + 3)))
         raise UserError(f"{where}: its ids are not {counting} ... in order; give the names alone, one a line")
     return [match[2].strip() for match in matches]
-
-
-def is_background(name: str) -> bool:
-    """Whether a name means "no object"."""
-    return name.lower() in _BACKGROUND
 
 
 def case_hint(name: str, class_names: Iterable[str]) -> str:

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from engine.errors import UserError
-from tools.records.class_names import case_hint, is_background
+from engine.record_sets import is_background
+from tools.records.class_names import case_hint
 from tools.records.notes import counted
 
 
