@@ -9,7 +9,7 @@ import json
 import pathlib
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -106,8 +106,8 @@ class Saver:
             raise UserError(f"{self._folder}: the checkpoint of step {step} could not be written ({reason})") from None
         return self._newest[1]
 
-    def restore(self, prefix: str) -> None:
-        """Sets the state to that of the checkpoint `prefix`.
+    def restore(self, prefix: str) -> list[str]:
+        """Sets the state to that of the checkpoint `prefix`, and returns the parts that it took from there.
 
         The slots of another optimizer, or of other trained variables, than those in use are left fresh; averages
         that the checkpoint lacks start from its weights.
@@ -128,6 +128,7 @@ class Saver:
         if self._state.averages is not None and not keeps_averages:
             self._state.averages.reset()
         self._newest = int(self._state.step), prefix
+        return list(objects)
 
 
 def find(path: str | pathlib.Path) -> "StoredWeights":
@@ -245,67 +246,6 @@ def load_weights(net: SlimNet, stored: StoredWeights) -> None:
         variable.assign(stored.read(source))
 
 
-class Match(NamedTuple):
-    """What becomes of one variable in a warm start."""
-
-    name: str
-    outcome: str  # restored, excluded, missing, or wrong shape
-    note: str = ""
-
-
-def warm_start(
-    net: SlimNet,
-    stored: StoredWeights,
-    *,
-    model_scope: str | None = None,
-    exclude_scopes: Sequence[str] = (),
-    ignore_missing: bool = False,
-) -> list[Match]:
-    """Takes over weights from another checkpoint and returns what became of every variable of `net`.
-
-    Args:
-        model_scope: the net's scope inside the checkpoint, when it differs from the net's own.
-        exclude_scopes: prefixes of variables that keep their initial values.
-        ignore_missing: variables that the checkpoint lacks keep their initial values instead of being an error.
-
-    Raises:
-        UserError: a variable is missing or has another shape, or nothing at all fits; nothing was changed.
-    """
-    _check_scopes("checkpoint_exclude_scopes", exclude_scopes, net, net.variables_by_name)
-    matches = [_match(net, stored, name, model_scope or net.scope, exclude_scopes) for name in net.variables_by_name]
-    _refuse_bad(stored, matches, ignore_missing)
-    for match in matches:
-        if match.outcome == "restored":
-            net.variables_by_name[match.name].assign(stored.read(match.note))
-    return matches
-
-
-def _match(net: SlimNet, stored: StoredWeights, name: str, model_scope: str, exclude: Sequence[str]) -> Match:
-    if in_scopes(name, exclude):
-        return Match(name, "excluded")
-    source = f"{model_scope}/{name.removeprefix(net.scope).lstrip('/')}".lstrip("/")
-    if source not in stored.shapes:
-        return Match(name, "missing", source)
-    here, there = tuple(net.variables_by_name[name].shape), stored.shapes[source]
-    if here != there:
-        return Match(name, "wrong shape", f"{there} in the checkpoint, {here} here")
-    return Match(name, "restored", source)
-
-
-def _refuse_bad(stored: StoredWeights, matches: Sequence[Match], ignore_missing: bool) -> None:
-    wrong = [match for match in matches if match.outcome == "wrong shape"]
-    missing = [match for match in matches if match.outcome == "missing"]
-    advice = "leave them out with --checkpoint_exclude_scopes"
-    if wrong:
-        listed = "; ".join(f"{match.name}: {match.note}" for match in wrong)
-        raise UserError(f"{stored.prefix}: {len(wrong)} variables have another shape ({listed}); {advice}")
-    if not any(match.outcome == "restored" for match in matches):
-        raise UserError(f"{stored.prefix}: nothing in it fits this net; see --checkpoint_model_scope")
-    if missing and not ignore_missing:
-        listed = ", ".join(match.note for match in missing)
-        raise UserError(f"{stored.prefix}: lacks {listed}; {advice} or pass --ignore_missing_vars")
-
-
 def in_scopes(name: str, scopes: Sequence[str]) -> bool:
     """Whether a variable lies in one of the scopes: "net/conv1" covers net/conv1/weights, but not net/conv10."""
     return any(name == scope or name.startswith(scope.rstrip("/") + "/") for scope in scopes)
@@ -313,13 +253,14 @@ def in_scopes(name: str, scopes: Sequence[str]) -> bool:
 
 def select_trainable(net: SlimNet, scopes: Sequence[str]) -> dict[str, tf.Variable]:
     """The variables to train: all, or those in `scopes`; the others are frozen. `UserError` for a scope without variables."""
-    _check_scopes("trainable_scopes", scopes, net, net.trainable_by_name)
+    check_scopes("trainable_scopes", scopes, net, net.trainable_by_name)
     selected = {name: v for name, v in net.trainable_by_name.items() if not scopes or in_scopes(name, scopes)}
     net.freeze(net.trainable_by_name.keys() - selected.keys())
     return selected
 
 
-def _check_scopes(flag: str, scopes: Sequence[str], net: SlimNet, names: Iterable[str]) -> None:
+def check_scopes(flag: str, scopes: Sequence[str], net: SlimNet, names: Iterable[str]) -> None:
+    """Raises `UserError` naming `flag` when one of its scopes holds none of the variables `names`."""
     names = list(names)
     for scope in scopes:
         if not any(in_scopes(name, [scope]) for name in names):

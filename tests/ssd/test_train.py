@@ -147,9 +147,28 @@ def test_fine_tuning_with_other_classes(sample_records, tmp_path, capsys):
     run_in_process(
         sample_records, second, *flags, f"--checkpoint_exclude_scopes={heads}", "--trainable_scopes=ssd_tiny/conv3_box"
     )
-    assert re.search(r"variables taken from .*: 10 excluded, 55 restored", capsys.readouterr().err)
+    assert re.search(r"  excluded +10  .*", capsys.readouterr().err)
     before, after = StoredWeights(str(first / "model.ckpt-1")), StoredWeights(str(second / "model.ckpt-1"))
     np.testing.assert_array_equal(before.read("ssd_tiny/conv5/weights"), after.read("ssd_tiny/conv5/weights"))
+
+
+def test_a_dry_run_tells_and_writes_nothing(sample_records, tmp_path, capsys):
+    flags = ("--max_number_of_steps=2", "--dry_run")
+    run_in_process(sample_records, tmp_path / "new", *flags, "--trainable_scopes=ssd_tiny/conv3_box")
+    told = capsys.readouterr().err
+    assert "all 65 variables start from fresh initial values" in told
+    assert "4 variables are trained, 43 are frozen" in told
+    run_in_process(sample_records, tmp_path / "run", "--max_number_of_steps=1")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    run_in_process(sample_records, tmp_path / "new", *flags, f"--checkpoint_path={tmp_path / 'run'}")
+    assert f"65 of 65 variables are taken from {tmp_path / 'run' / 'model.ckpt-1'}" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+    run_in_process(sample_records, tmp_path / "run", *flags, "--optimizer=adam")
+    told = capsys.readouterr().err
+    assert "  restored: 65 variables of the net\n" in told
+    assert re.search(r"  fresh: \d+ of the optimizer\n", told)
+    assert "dry_run was" not in told
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
 def test_a_batch_larger_than_the_data_set(sample_records, tmp_path, capsys):
