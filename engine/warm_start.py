@@ -1,6 +1,6 @@
 """Starting from another net's checkpoint: what becomes of every variable is told before anything is trained."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -108,18 +108,26 @@ def table(prefix: str, matches: Sequence[Match]) -> list[str]:
     for outcome in _OUTCOMES:
         found = [match for match in matches if match.outcome == outcome]
         if found and outcome in _EXPECTED:
-            lines.append(f"  {outcome:<11}  {len(found):>4}  {_by_scope(match.name for match in found)}")
+            lines.append(f"  {outcome:<11}  {len(found):>4}  {_by_scope([match.name for match in found], 2)}")
         elif found:
             lines.append(f"  {outcome:<11}  {len(found):>4}")
-            lines += [f"      {match.name}: {match.note}" for match in found]
+            lines += [f"      {line}" for line in _by_note(found)]
     return lines
 
 
-def _by_scope(names: Iterable[str]) -> str:
-    """net/conv4/conv4_1/weights, net/conv4/conv4_2/weights -> "net/conv4 (2)"."""
+def _by_note(matches: Sequence[Match]) -> list[str]:
+    """A line for each note, with the name that has it, or the innermost scopes of those that do."""
+    names: dict[str, list[str]] = {}
+    for match in matches:
+        names.setdefault(match.note, []).append(match.name)
+    return [f"{named[0] if len(named) == 1 else _by_scope(named)}: {note}" for note, named in names.items()]
+
+
+def _by_scope(names: Sequence[str], depth: int | None = None) -> str:
+    """net/conv4/conv4_1/weights, net/conv4/conv4_2/weights -> "net/conv4 (2)" at depth 2; the innermost ones without."""
     counts: dict[str, int] = {}
     for name in names:
-        scope = "/".join(name.split("/")[:-1][:2])
+        scope = "/".join(name.split("/")[:-1][:depth])
         counts[scope] = counts.get(scope, 0) + 1
     return ", ".join(f"{scope} ({count})" for scope, count in counts.items())
 

@@ -43,6 +43,7 @@ class Detector:
         self.image_size = nets.find(self.model_name).image_size
         self.class_names = name_classes(stored.manifest.get("class_names", ()), self.num_classes)
         self._anchors = make_anchors(nets.anchor_spec(self.model_name, stored.told("anchor_set", anchor_set)))
+        self._means = stored.manifest.get("means", nets.find(self.model_name).means)
         self._thresholds = {
             "score_threshold": score_threshold,
             "nms_threshold": nms_threshold,
@@ -56,5 +57,5 @@ class Detector:
 
     def _detect(self, images: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """images [B, S, S, 3] uint8 RGB -> boxes [B, K, 4], scores [B, K], labels [B, K], count [B]."""
-        class_logits, box_offsets = self._net(nets.normalise(images, self.model_name), is_training=False)
+        class_logits, box_offsets = self._net(nets.normalise(images, self._means), is_training=False)
         return postprocess.detect(class_logits, box_offsets, self._anchors, **self._thresholds)

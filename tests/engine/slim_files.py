@@ -13,3 +13,10 @@ def write_slim(path, arrays):
         tensors=[tf.constant(arrays[n]) for n in names],
     )
     return str(path)
+
+
+def write_v1(path, arrays):
+    """A single file, as TensorFlow wrote them before version 0.12."""
+    names = list(arrays)
+    tf.raw_ops.Save(filename=str(path), tensor_names=names, data=[tf.constant(arrays[n]) for n in names])
+    return str(path)
