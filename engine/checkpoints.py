@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from engine import checkpoint_forms
 from engine.errors import UserError
 from engine.optim import MovingAverages
 from engine.progress import say
@@ -132,20 +133,25 @@ class Saver:
 
 
 def find(path: str | pathlib.Path) -> "StoredWeights":
-    """The checkpoint that `path` means: a folder (its newest), a prefix, or an .index file.
+    """The checkpoint that `path` means: a folder (its newest, or its only one), a prefix, or one of its files.
 
     Raises:
         UserError: there is none, or it cannot be read; what was looked for is named.
     """
     path = str(path)
     if pathlib.Path(path).is_dir():
-        if (newest := newest_in(path)) is None:
-            raise UserError(f"{path}: no checkpoint (model.ckpt-STEP.index) in this folder")
-        return newest
-    prefix = re.sub(r"\.(index|data-\d+-of-\d+)$", "", path)
-    if not (pathlib.Path(prefix + ".index").is_file() or pathlib.Path(prefix).is_file()):
-        raise UserError(f"{path}: no checkpoint there: give a folder, or a prefix PATH for which PATH.index exists")
+        return newest_in(path) or _only_in(path)
+    prefix = checkpoint_forms.prefix_of(path)
+    if not checkpoint_forms.exists(prefix):
+        raise UserError(f"{path}: {checkpoint_forms.describe_missing(path)}")
     return StoredWeights(prefix)
+
+
+def _only_in(folder: str) -> "StoredWeights":
+    """The checkpoint of a folder that holds a single one, without a step in its name."""
+    if len(found := checkpoint_forms.in_folder(folder)) == 1:
+        return StoredWeights(found[0])
+    raise UserError(f"{folder}: {checkpoint_forms.describe_folder(folder)}")
 
 
 def newest_in(folder: str | pathlib.Path) -> "StoredWeights | None":
@@ -191,7 +197,7 @@ class StoredWeights:
         try:
             self._reader = tf.train.load_checkpoint(prefix)
         except (tf.errors.OpError, ValueError) as error:
-            raise UserError(f"{prefix}: not a readable checkpoint ({str(error).splitlines()[0]})") from None
+            raise UserError(f"{prefix}: not a readable checkpoint ({_why(prefix, error)})") from None
         stored = self._reader.get_variable_to_shape_map()
         self._keys = {_name_of(key): key for key in stored if _name_of(key)}
         self.shapes = {name: tuple(stored[key]) for name, key in self._keys.items()}
@@ -221,6 +227,12 @@ class StoredWeights:
             return self._reader.get_tensor(key)
         except (tf.errors.OpError, IndexError) as error:
             raise UserError(f"{self.prefix}: damaged, {key} cannot be read ({str(error).splitlines()[0]})") from None
+
+
+def _why(prefix: str, error: Exception) -> str:
+    if pathlib.Path(prefix + ".index").is_file():
+        return str(error).splitlines()[0]
+    return checkpoint_forms.describe_file(prefix)
 
 
 def _name_of(key: str) -> str | None:
