@@ -1,8 +1,12 @@
 """What a user can mean by the path of a checkpoint, and what a path that is none seems to be."""
 
 import difflib
+import json
 import pathlib
 import re
+from typing import Any
+
+from engine.errors import UserError
 
 ACCEPTED = (
     "a checkpoint is a folder, a prefix PATH for which PATH.index and PATH.data-... exist (any of these files names it too),"
@@ -72,6 +76,28 @@ def describe_file(path: str | pathlib.Path) -> str:
     if said is None and start.startswith(b"PK"):
         said = "a zip archive, as of PyTorch or Keras"
     return f"this seems to be {said or ('empty' if not start else 'something else or damaged')}; {ACCEPTED}"
+
+
+def plain_reason(error: Exception) -> str:
+    """TensorFlow's "{{node ...}} PATH; No space left on device [Op:SaveV2]" -> "No space left on device"."""
+    return re.sub(r" \[Op:\w+\]$", "", str(error).splitlines()[0]).rpartition("; ")[2]
+
+
+def why_unreadable(prefix: str, error: Exception) -> str:
+    """What is wrong with a checkpoint that TensorFlow refuses to open."""
+    return plain_reason(error) if pathlib.Path(prefix + ".index").is_file() else describe_file(prefix)
+
+
+def read_description(prefix: str) -> dict[str, Any]:
+    """What PREFIX.json says of the checkpoint beside it; {} where there is none. `UserError` when it cannot be read."""
+    path = pathlib.Path(prefix + ".json")
+    if not path.is_file():
+        return {}
+    try:
+        description = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: not readable as what its checkpoint says of itself ({error})") from None
+    return description if isinstance(description, dict) else {}
 
 
 def describe_missing(path: str) -> str:

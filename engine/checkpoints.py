@@ -8,6 +8,7 @@ TF-slim's hold plain names. `StoredWeights` reads both.
 import json
 import pathlib
 import re
+import shutil
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -103,7 +104,9 @@ class Saver:
         try:
             self._newest = step, self._manager.save(checkpoint_number=step)
         except (tf.errors.OpError, OSError) as error:
-            reason = str(error).splitlines()[0]
+            # What was half written keeps its space, which is short.
+            shutil.rmtree(self._folder / f"model.ckpt-{step}_temp", ignore_errors=True)
+            reason = checkpoint_forms.plain_reason(error)
             raise UserError(f"{self._folder}: the checkpoint of step {step} could not be written ({reason})") from None
         return self._newest[1]
 
@@ -188,7 +191,7 @@ class StoredWeights:
 
     Attributes:
         prefix: the checkpoint.
-        manifest: what our checkpoints say about themselves; {} in a foreign one.
+        manifest: what our checkpoints say about themselves, inside or in PREFIX.json; {} in a foreign one.
         shapes: name -> shape, under the names of TF-slim; the averages as NAME/ExponentialMovingAverage.
     """
 
@@ -197,13 +200,14 @@ class StoredWeights:
         try:
             self._reader = tf.train.load_checkpoint(prefix)
         except (tf.errors.OpError, ValueError) as error:
-            raise UserError(f"{prefix}: not a readable checkpoint ({_why(prefix, error)})") from None
+            raise UserError(f"{prefix}: not a readable checkpoint ({checkpoint_forms.why_unreadable(prefix, error)})") from None
         stored = self._reader.get_variable_to_shape_map()
         self._keys = {_name_of(key): key for key in stored if _name_of(key)}
         self.shapes = {name: tuple(stored[key]) for name, key in self._keys.items()}
-        self.manifest: dict[str, Any] = {}
         if "manifest" + _SUFFIX in stored:
-            self.manifest = json.loads(self._get("manifest" + _SUFFIX))
+            self.manifest: dict[str, Any] = json.loads(self._get("manifest" + _SUFFIX))
+        else:
+            self.manifest = checkpoint_forms.read_description(prefix)
 
     def told(self, key: str, asked: str | int | None) -> str | int:
         """What the checkpoint says of itself in its manifest, or, where it says nothing, what the flag `key` says.
@@ -229,18 +233,37 @@ class StoredWeights:
             raise UserError(f"{self.prefix}: damaged, {key} cannot be read ({str(error).splitlines()[0]})") from None
 
 
-def _why(prefix: str, error: Exception) -> str:
-    if pathlib.Path(prefix + ".index").is_file():
-        return str(error).splitlines()[0]
-    return checkpoint_forms.describe_file(prefix)
-
-
 def _name_of(key: str) -> str | None:
     """model/a/b/.ATTRIBUTES/VARIABLE_VALUE -> a/b; a foreign checkpoint's key is the name; None: no weight."""
     if not key.endswith(_SUFFIX):
         return None if key == "_CHECKPOINTABLE_OBJECT_GRAPH" else key
     part, _, name = key.removesuffix(_SUFFIX).partition("/")
     return name if part in ("model", "averages") else None
+
+
+def _to_use(stored: StoredWeights, name: str) -> str:
+    """The average of a variable where the checkpoint holds it, else the variable itself."""
+    return f"{name}/{AVERAGE}" if f"{name}/{AVERAGE}" in stored.shapes else name
+
+
+def weights_to_use(stored: StoredWeights) -> dict[str, np.ndarray]:
+    """Every variable by its plain name: its average where the checkpoint holds one."""
+    names = sorted(name for name in stored.shapes if not name.endswith(f"/{AVERAGE}"))
+    return {name: stored.read(_to_use(stored, name)) for name in names}
+
+
+def write_plain(prefix: str | pathlib.Path, weights: dict[str, np.ndarray]) -> None:
+    """Writes a checkpoint that holds arrays under their names and nothing else, as TF-slim's code reads it."""
+    names = list(weights)
+    try:
+        tf.raw_ops.SaveV2(
+            prefix=str(prefix),
+            tensor_names=names,
+            shape_and_slices=[""] * len(names),
+            tensors=[tf.constant(weights[name]) for name in names],
+        )
+    except tf.errors.OpError as error:
+        raise UserError(f"{prefix}: could not be written ({checkpoint_forms.plain_reason(error)})") from None
 
 
 def load_weights(net: SlimNet, stored: StoredWeights) -> None:
@@ -250,7 +273,7 @@ def load_weights(net: SlimNet, stored: StoredWeights) -> None:
         UserError: a variable is missing or has another shape.
     """
     for name, variable in net.variables_by_name.items():
-        source = f"{name}/{AVERAGE}" if f"{name}/{AVERAGE}" in stored.shapes else name
+        source = _to_use(stored, name)
         if source not in stored.shapes:
             raise UserError(f"{stored.prefix}: holds no {name}; is it a checkpoint of {net.scope}?")
         if stored.shapes[source] != tuple(variable.shape):

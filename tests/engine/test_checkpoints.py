@@ -1,4 +1,7 @@
+import contextlib
 import pathlib
+import resource
+import signal
 
 import numpy as np
 import pytest
@@ -179,3 +182,51 @@ def test_unwritable_folder_keeps_the_previous_checkpoint(tmp_path):
     with pytest.raises(UserError, match="checkpoint of step 1 could not be written"):
         saver.save()
     assert StoredWeights(first).shapes["net/conv1/weights"] == (3, 3, 3, 3)
+
+
+@pytest.fixture
+def full_disk():
+    """Within `with full_disk():` no file grows beyond a few bytes, as on a disk that fills up."""
+
+    @contextlib.contextmanager
+    def limited():
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            signal.signal(signal.SIGXFSZ, handler)
+
+    return limited
+
+
+def test_a_disk_that_fills_up_keeps_the_previous_checkpoint(tmp_path, full_disk):
+    state = make_state()
+    saver = Saver(state, tmp_path)
+    first = saver.save()
+    expected = snapshot(state)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    advance(state, 1)
+    with full_disk(), pytest.raises(UserError, match=r"checkpoint of step 1 could not be written \(File too large\)$"):
+        saver.save()
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    other = make_state()
+    assert checkpoints.find(tmp_path).prefix == first
+    Saver(other, tmp_path).restore(first)
+    assert_same(expected, snapshot(other))
+    saver.save()
+    assert checkpoints.find(tmp_path).prefix == str(tmp_path / "model.ckpt-1")
+
+
+def test_a_plain_checkpoint_on_a_full_disk(tmp_path, full_disk):
+    weights = {"w": np.zeros(1000, np.float32)}
+    with full_disk(), pytest.raises(UserError, match=r"a\.ckpt: could not be written \(File too large\)$"):
+        checkpoints.write_plain(tmp_path / "a.ckpt", weights)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(UserError, match="checkpoint of step 0 could not be written"):
+        Saver(make_state(), tmp_path / "file" / "run").save()
