@@ -1,5 +1,6 @@
 """Starting from another net's checkpoint: what becomes of every variable is told before anything is trained."""
 
+import collections
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -95,7 +96,7 @@ def _match(net: SlimNet, stored: StoredWeights, name: str, scope: str, take_over
         return Match(name, "taken over" if found.fill else "fresh", found.note, found.fill)
     source = f"{scope}/{inner}".lstrip("/")
     if source not in stored.shapes:
-        return Match(name, "missing", f"{source} is not in the checkpoint")
+        return Match(name, "missing", f"not in the checkpoint under {scope}")
     if here != (there := stored.shapes[source]):
         return Match(name, "wrong shape", f"{there} in the checkpoint, {here} here")
     return Match(name, "restored", source, lambda _: stored.read(source))
@@ -108,7 +109,7 @@ def table(prefix: str, matches: Sequence[Match]) -> list[str]:
     for outcome in _OUTCOMES:
         found = [match for match in matches if match.outcome == outcome]
         if found and outcome in _EXPECTED:
-            lines.append(f"  {outcome:<11}  {len(found):>4}  {_by_scope([match.name for match in found], 2)}")
+            lines.append(f"  {outcome:<11}  {len(found):>4}  {_by_scope([match.name for match in found])}")
         elif found:
             lines.append(f"  {outcome:<11}  {len(found):>4}")
             lines += [f"      {line}" for line in _by_note(found)]
@@ -116,19 +117,24 @@ def table(prefix: str, matches: Sequence[Match]) -> list[str]:
 
 
 def _by_note(matches: Sequence[Match]) -> list[str]:
-    """A line for each note, with the name that has it, or the innermost scopes of those that do."""
+    """A line for each note, with the variables that have it."""
     names: dict[str, list[str]] = {}
     for match in matches:
         names.setdefault(match.note, []).append(match.name)
-    return [f"{named[0] if len(named) == 1 else _by_scope(named)}: {note}" for note, named in names.items()]
+    return [f"{_by_layer(named)}: {note}" for note, named in names.items()]
 
 
-def _by_scope(names: Sequence[str], depth: int | None = None) -> str:
-    """net/conv4/conv4_1/weights, net/conv4/conv4_2/weights -> "net/conv4 (2)" at depth 2; the innermost ones without."""
-    counts: dict[str, int] = {}
+def _by_layer(names: Sequence[str]) -> str:
+    """net/a/b/weights, net/a/b/biases, net/c/weights -> "net/a/b (2), net/c/weights"."""
+    layers: dict[str, list[str]] = {}
     for name in names:
-        scope = "/".join(name.split("/")[:-1][:depth])
-        counts[scope] = counts.get(scope, 0) + 1
+        layers.setdefault(name.rpartition("/")[0], []).append(name)
+    return ", ".join(found[0] if len(found) == 1 else f"{layer} ({len(found)})" for layer, found in layers.items())
+
+
+def _by_scope(names: Sequence[str]) -> str:
+    """net/conv4/conv4_1/weights, net/conv4/conv4_2/weights -> "net/conv4 (2)"."""
+    counts = collections.Counter("/".join(name.split("/")[:-1][:2]) for name in names)
     return ", ".join(f"{scope} ({count})" for scope, count in counts.items())
 
 
@@ -147,7 +153,7 @@ def _refuse_bad(stored: StoredWeights, scope: str, matches: Sequence[Match], ign
             f" {', '.join(scopes[:8]) or 'none'}: see --checkpoint_model_scope"
         )
     if missing and not ignore_missing:
-        listed = ", ".join(match.note.split()[0] for match in missing)
+        listed = _by_layer([match.name for match in missing])
         raise UserError(
             f"{stored.prefix}: lacks {listed}; leave them out with {_exclude(missing)} or pass --ignore_missing_vars"
         )

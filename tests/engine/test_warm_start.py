@@ -58,7 +58,9 @@ def test_refuses_what_does_not_fit(tmp_path):
         warm_start(net, stored, model_scope="other", ignore_missing=True)
     partial = {name: value for name, value in slim_arrays("net").items() if "conv10" not in name}
     stored = StoredWeights(write_slim(tmp_path / "b.ckpt", partial))
-    with pytest.raises(UserError, match="lacks net/conv10/biases, net/conv10/weights"):
+    with pytest.raises(
+        UserError, match=r"lacks net/conv10 \(2\); leave them out with --checkpoint_exclude_scopes=net/conv10 or pass --ig"
+    ):
         warm_start(net, stored)
     for name, variable in net.variables_by_name.items():
         np.testing.assert_array_equal(variable, before[name])
@@ -106,3 +108,12 @@ def test_the_manifest_tells_the_scope(tmp_path):
     assert {match.outcome for match in warm_start(make_net(), stored)} == {"restored"}
     with pytest.raises(UserError, match="looked for as other"):
         warm_start(make_net(), stored, model_scope="other")
+
+
+def test_what_is_missing_is_grouped_by_layer(tmp_path, capsys):
+    arrays = {name: value for name, value in slim_arrays("net").items() if name == "net/conv1/weights"}
+    warm_start(make_net(), StoredWeights(write_slim(tmp_path / "a.ckpt", arrays)), ignore_missing=True)
+    assert capsys.readouterr().err.splitlines()[2:] == [
+        "  missing         3",
+        "      net/conv1/biases, net/conv10 (2): not in the checkpoint under net",
+    ]
