@@ -8,12 +8,14 @@ TF-slim's hold plain names. `StoredWeights` reads both.
 import json
 import pathlib
 import re
+import shutil
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from engine import checkpoint_forms
 from engine.errors import UserError
 from engine.optim import MovingAverages
 from engine.progress import say
@@ -102,12 +104,14 @@ class Saver:
         try:
             self._newest = step, self._manager.save(checkpoint_number=step)
         except (tf.errors.OpError, OSError) as error:
-            reason = str(error).splitlines()[0]
+            # What was half written keeps its space, which is short.
+            shutil.rmtree(self._folder / f"model.ckpt-{step}_temp", ignore_errors=True)
+            reason = checkpoint_forms.plain_reason(error)
             raise UserError(f"{self._folder}: the checkpoint of step {step} could not be written ({reason})") from None
         return self._newest[1]
 
-    def restore(self, prefix: str) -> None:
-        """Sets the state to that of the checkpoint `prefix`.
+    def restore(self, prefix: str) -> list[str]:
+        """Sets the state to that of the checkpoint `prefix`, and returns the parts that it took from there.
 
         The slots of another optimizer, or of other trained variables, than those in use are left fresh; averages
         that the checkpoint lacks start from its weights.
@@ -128,23 +132,29 @@ class Saver:
         if self._state.averages is not None and not keeps_averages:
             self._state.averages.reset()
         self._newest = int(self._state.step), prefix
+        return list(objects)
 
 
 def find(path: str | pathlib.Path) -> "StoredWeights":
-    """The checkpoint that `path` means: a folder (its newest), a prefix, or an .index file.
+    """The checkpoint that `path` means: a folder (its newest, or its only one), a prefix, or one of its files.
 
     Raises:
         UserError: there is none, or it cannot be read; what was looked for is named.
     """
     path = str(path)
     if pathlib.Path(path).is_dir():
-        if (newest := newest_in(path)) is None:
-            raise UserError(f"{path}: no checkpoint (model.ckpt-STEP.index) in this folder")
-        return newest
-    prefix = re.sub(r"\.(index|data-\d+-of-\d+)$", "", path)
-    if not (pathlib.Path(prefix + ".index").is_file() or pathlib.Path(prefix).is_file()):
-        raise UserError(f"{path}: no checkpoint there: give a folder, or a prefix PATH for which PATH.index exists")
+        return newest_in(path) or _only_in(path)
+    prefix = checkpoint_forms.prefix_of(path)
+    if not checkpoint_forms.exists(prefix):
+        raise UserError(f"{path}: {checkpoint_forms.describe_missing(path)}")
     return StoredWeights(prefix)
+
+
+def _only_in(folder: str) -> "StoredWeights":
+    """The checkpoint of a folder that holds a single one, without a step in its name."""
+    if len(found := checkpoint_forms.in_folder(folder)) == 1:
+        return StoredWeights(found[0])
+    raise UserError(f"{folder}: {checkpoint_forms.describe_folder(folder)}")
 
 
 def newest_in(folder: str | pathlib.Path) -> "StoredWeights | None":
@@ -181,7 +191,7 @@ class StoredWeights:
 
     Attributes:
         prefix: the checkpoint.
-        manifest: what our checkpoints say about themselves; {} in a foreign one.
+        manifest: what our checkpoints say about themselves, inside or in PREFIX.json; {} in a foreign one.
         shapes: name -> shape, under the names of TF-slim; the averages as NAME/ExponentialMovingAverage.
     """
 
@@ -190,13 +200,14 @@ class StoredWeights:
         try:
             self._reader = tf.train.load_checkpoint(prefix)
         except (tf.errors.OpError, ValueError) as error:
-            raise UserError(f"{prefix}: not a readable checkpoint ({str(error).splitlines()[0]})") from None
+            raise UserError(f"{prefix}: not a readable checkpoint ({checkpoint_forms.why_unreadable(prefix, error)})") from None
         stored = self._reader.get_variable_to_shape_map()
         self._keys = {_name_of(key): key for key in stored if _name_of(key)}
         self.shapes = {name: tuple(stored[key]) for name, key in self._keys.items()}
-        self.manifest: dict[str, Any] = {}
         if "manifest" + _SUFFIX in stored:
-            self.manifest = json.loads(self._get("manifest" + _SUFFIX))
+            self.manifest: dict[str, Any] = json.loads(self._get("manifest" + _SUFFIX))
+        else:
+            self.manifest = checkpoint_forms.read_description(prefix)
 
     def told(self, key: str, asked: str | int | None) -> str | int:
         """What the checkpoint says of itself in its manifest, or, where it says nothing, what the flag `key` says.
@@ -230,6 +241,31 @@ def _name_of(key: str) -> str | None:
     return name if part in ("model", "averages") else None
 
 
+def _to_use(stored: StoredWeights, name: str) -> str:
+    """The average of a variable where the checkpoint holds it, else the variable itself."""
+    return f"{name}/{AVERAGE}" if f"{name}/{AVERAGE}" in stored.shapes else name
+
+
+def weights_to_use(stored: StoredWeights) -> dict[str, np.ndarray]:
+    """Every variable by its plain name: its average where the checkpoint holds one."""
+    names = sorted(name for name in stored.shapes if not name.endswith(f"/{AVERAGE}"))
+    return {name: stored.read(_to_use(stored, name)) for name in names}
+
+
+def write_plain(prefix: str | pathlib.Path, weights: dict[str, np.ndarray]) -> None:
+    """Writes a checkpoint that holds arrays under their names and nothing else, as TF-slim's code reads it."""
+    names = list(weights)
+    try:
+        tf.raw_ops.SaveV2(
+            prefix=str(prefix),
+            tensor_names=names,
+            shape_and_slices=[""] * len(names),
+            tensors=[tf.constant(weights[name]) for name in names],
+        )
+    except tf.errors.OpError as error:
+        raise UserError(f"{prefix}: could not be written ({checkpoint_forms.plain_reason(error)})") from None
+
+
 def load_weights(net: SlimNet, stored: StoredWeights) -> None:
     """Fills every variable of `net` from a checkpoint of the same net: the averages where it holds them.
 
@@ -237,73 +273,12 @@ def load_weights(net: SlimNet, stored: StoredWeights) -> None:
         UserError: a variable is missing or has another shape.
     """
     for name, variable in net.variables_by_name.items():
-        source = f"{name}/{AVERAGE}" if f"{name}/{AVERAGE}" in stored.shapes else name
+        source = _to_use(stored, name)
         if source not in stored.shapes:
             raise UserError(f"{stored.prefix}: holds no {name}; is it a checkpoint of {net.scope}?")
         if stored.shapes[source] != tuple(variable.shape):
             raise UserError(f"{stored.prefix}: {name} is {stored.shapes[source]} there, {tuple(variable.shape)} here")
         variable.assign(stored.read(source))
-
-
-class Match(NamedTuple):
-    """What becomes of one variable in a warm start."""
-
-    name: str
-    outcome: str  # restored, excluded, missing, or wrong shape
-    note: str = ""
-
-
-def warm_start(
-    net: SlimNet,
-    stored: StoredWeights,
-    *,
-    model_scope: str | None = None,
-    exclude_scopes: Sequence[str] = (),
-    ignore_missing: bool = False,
-) -> list[Match]:
-    """Takes over weights from another checkpoint and returns what became of every variable of `net`.
-
-    Args:
-        model_scope: the net's scope inside the checkpoint, when it differs from the net's own.
-        exclude_scopes: prefixes of variables that keep their initial values.
-        ignore_missing: variables that the checkpoint lacks keep their initial values instead of being an error.
-
-    Raises:
-        UserError: a variable is missing or has another shape, or nothing at all fits; nothing was changed.
-    """
-    _check_scopes("checkpoint_exclude_scopes", exclude_scopes, net, net.variables_by_name)
-    matches = [_match(net, stored, name, model_scope or net.scope, exclude_scopes) for name in net.variables_by_name]
-    _refuse_bad(stored, matches, ignore_missing)
-    for match in matches:
-        if match.outcome == "restored":
-            net.variables_by_name[match.name].assign(stored.read(match.note))
-    return matches
-
-
-def _match(net: SlimNet, stored: StoredWeights, name: str, model_scope: str, exclude: Sequence[str]) -> Match:
-    if in_scopes(name, exclude):
-        return Match(name, "excluded")
-    source = f"{model_scope}/{name.removeprefix(net.scope).lstrip('/')}".lstrip("/")
-    if source not in stored.shapes:
-        return Match(name, "missing", source)
-    here, there = tuple(net.variables_by_name[name].shape), stored.shapes[source]
-    if here != there:
-        return Match(name, "wrong shape", f"{there} in the checkpoint, {here} here")
-    return Match(name, "restored", source)
-
-
-def _refuse_bad(stored: StoredWeights, matches: Sequence[Match], ignore_missing: bool) -> None:
-    wrong = [match for match in matches if match.outcome == "wrong shape"]
-    missing = [match for match in matches if match.outcome == "missing"]
-    advice = "leave them out with --checkpoint_exclude_scopes"
-    if wrong:
-        listed = "; ".join(f"{match.name}: {match.note}" for match in wrong)
-        raise UserError(f"{stored.prefix}: {len(wrong)} variables have another shape ({listed}); {advice}")
-    if not any(match.outcome == "restored" for match in matches):
-        raise UserError(f"{stored.prefix}: nothing in it fits this net; see --checkpoint_model_scope")
-    if missing and not ignore_missing:
-        listed = ", ".join(match.note for match in missing)
-        raise UserError(f"{stored.prefix}: lacks {listed}; {advice} or pass --ignore_missing_vars")
 
 
 def in_scopes(name: str, scopes: Sequence[str]) -> bool:
@@ -313,13 +288,14 @@ def in_scopes(name: str, scopes: Sequence[str]) -> bool:
 
 def select_trainable(net: SlimNet, scopes: Sequence[str]) -> dict[str, tf.Variable]:
     """The variables to train: all, or those in `scopes`; the others are frozen. `UserError` for a scope without variables."""
-    _check_scopes("trainable_scopes", scopes, net, net.trainable_by_name)
+    check_scopes("trainable_scopes", scopes, net, net.trainable_by_name)
     selected = {name: v for name, v in net.trainable_by_name.items() if not scopes or in_scopes(name, scopes)}
     net.freeze(net.trainable_by_name.keys() - selected.keys())
     return selected
 
 
-def _check_scopes(flag: str, scopes: Sequence[str], net: SlimNet, names: Iterable[str]) -> None:
+def check_scopes(flag: str, scopes: Sequence[str], net: SlimNet, names: Iterable[str]) -> None:
+    """Raises `UserError` naming `flag` when one of its scopes holds none of the variables `names`."""
     names = list(names)
     for scope in scopes:
         if not any(in_scopes(name, [scope]) for name in names):

@@ -1,5 +1,6 @@
 """Where a run starts from: its own newest checkpoint, another one's weights, or fresh initial values."""
 
+import dataclasses
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -8,8 +9,8 @@ from engine import checkpoints, flags
 from engine.checkpoints import Saver, StoredWeights, TrainState
 from engine.errors import UserError
 from engine.progress import say
-from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
+from engine.warm_start import TakeOverRule, warm_start
 
 
 def resumable(train_dir: str, manifest: dict[str, Any], must_agree: Sequence[str]) -> StoredWeights | None:
@@ -30,19 +31,38 @@ def resumable(train_dir: str, manifest: dict[str, Any], must_agree: Sequence[str
     return stored
 
 
-def begin(state: TrainState, saver: Saver, existing: StoredWeights | None, config: TrainFlags) -> bool:
-    """Sets the state to where training starts, and tells the user; False when nothing is left to train."""
+def begin(
+    state: TrainState,
+    saver: Saver,
+    existing: StoredWeights | None,
+    config: TrainFlags,
+    *,
+    take_over: TakeOverRule | None = None,
+) -> bool:
+    """Sets the state to where training starts, and tells the user; False when nothing is left to train.
+
+    Nothing is written. With `--dry_run` that was all.
+    """
     if existing is not None:
-        saver.restore(existing.prefix)
+        restored = saver.restore(existing.prefix)
         _say_resumed(config, existing, int(state.step))
-    elif config.checkpoint_path:
-        _warm_start(config, state.net)
-        if state.averages is not None:
-            state.averages.reset()
+        _say_restored(state, restored)
+    elif (stored := source(config)) is not None:
+        _warm_start(config, state, stored, take_over)
+    else:
+        say(f"all {len(state.net.variables_by_name)} variables start from fresh initial values")
+    _say_trained(state)
     if int(state.step) >= config.max_number_of_steps:
         say(f"nothing to do: --max_number_of_steps={config.max_number_of_steps}")
         return False
-    return True
+    if config.dry_run:
+        say("--dry_run: nothing was trained or written")
+    return not config.dry_run
+
+
+def source(config: TrainFlags) -> StoredWeights | None:
+    """The checkpoint that --checkpoint_path names; None when it is not given."""
+    return checkpoints.find(config.checkpoint_path) if config.checkpoint_path else None
 
 
 def _say_resumed(config: TrainFlags, existing: StoredWeights, step: int) -> None:
@@ -52,24 +72,43 @@ def _say_resumed(config: TrainFlags, existing: StoredWeights, step: int) -> None
     except UserError as error:
         say(f"note: which flags differ from before is unknown: {error}")
     else:
-        changed = {name: value for name, value in flags.to_json(config).items() if before[name] != value}
-        for name, value in changed.items():
-            say(f"note: --{name} was {before[name]}, is {value}")
+        now = flags.to_json(dataclasses.replace(config, dry_run=False))
+        for name, value in now.items():
+            if before[name] != value:
+                say(f"note: --{name} was {before[name]}, is {value}")
     if config.checkpoint_path:
         say(f"note: --checkpoint_path={config.checkpoint_path} is not used: the checkpoint in train_dir wins")
     if existing.manifest["optimizer"] != config.optimizer:
         say(f"note: the weights are kept, {config.optimizer} starts fresh")
 
 
-def _warm_start(config: TrainFlags, net: SlimNet) -> None:
-    stored = checkpoints.find(config.checkpoint_path)
-    matches = checkpoints.warm_start(
-        net,
+def _say_restored(state: TrainState, restored: Sequence[str]) -> None:
+    """One line each on what came from train_dir's checkpoint and what could not."""
+    parts = {
+        "model": f"{len(state.net.variables_by_name)} variables of the net",
+        "optimizer": f"{len(state.optimizer.variables)} of the optimizer",
+    }
+    if state.averages is not None:
+        parts["averages"] = f"{len(state.averages.averages)} moving averages"
+    say(f"  restored: {', '.join(shown for part, shown in parts.items() if part in restored)}")
+    if fresh := [shown for part, shown in parts.items() if part not in restored]:
+        say(f"  fresh: {', '.join(fresh)}")
+
+
+def _say_trained(state: TrainState) -> None:
+    every = len(state.net.trainable_by_name)
+    if frozen := every - len(state.trainable):
+        say(f"{len(state.trainable)} variables are trained, {frozen} are frozen")
+
+
+def _warm_start(config: TrainFlags, state: TrainState, stored: StoredWeights, take_over: TakeOverRule | None) -> None:
+    warm_start(
+        state.net,
         stored,
-        model_scope=config.checkpoint_model_scope or None,
+        model_scope=config.checkpoint_model_scope,
         exclude_scopes=config.checkpoint_exclude_scopes,
         ignore_missing=config.ignore_missing_vars,
+        take_over=take_over,
     )
-    outcomes = [match.outcome for match in matches]
-    counted = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes)))
-    say(f"variables taken from {stored.prefix}: {counted}")
+    if state.averages is not None:
+        state.averages.reset()

@@ -67,10 +67,13 @@ class TrainFlags:
 
     # Fine-tuning.
     checkpoint_path: str = flag("", "checkpoint (folder or prefix) whose weights to start from; one in train_dir wins")
-    checkpoint_model_scope: str = flag("", "scope of the net in that checkpoint (default: the net's own name)")
+    checkpoint_model_scope: str = flag(
+        "", "scope of the net in that checkpoint (default: as the checkpoint says, or the net's own name)"
+    )
     checkpoint_exclude_scopes: tuple[str, ...] = flag((), "scopes whose variables are not taken from it")
     ignore_missing_vars: bool = flag(False, "variables that it lacks keep their initial values instead of being an error")
     trainable_scopes: tuple[str, ...] = flag((), "scopes whose variables are trained (default: all)")
+    dry_run: bool = flag(False, "tell what becomes of every variable, and end before anything is trained or written")
 
     # Devices.
     gpu_memory_fraction: float | None = flag(None, "cap on each GPU's memory (default: grows as needed)", above=0, maximum=1)

@@ -1,5 +1,7 @@
 """A trained net as a function from pictures to detections."""
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from engine import checkpoints
@@ -14,6 +16,7 @@ class Detector:
     Args:
         checkpoint_path: folder (its newest checkpoint) or prefix.
         model_name, num_classes, anchor_set: what a checkpoint of ours says itself; needed for a foreign one.
+        class_names: of the labels 1, 2, ..., for a checkpoint that does not name them.
         score_threshold, nms_threshold, top_k, keep_top_k: see `ssd.postprocess.detect`.
 
     Attributes:
@@ -31,6 +34,7 @@ class Detector:
         model_name: str | None = None,
         num_classes: int | None = None,
         anchor_set: str | None = None,
+        class_names: Sequence[str] = (),
         score_threshold: float,
         nms_threshold: float,
         top_k: int,
@@ -41,8 +45,10 @@ class Detector:
         self.num_classes = stored.told("num_classes", num_classes)
         self.checkpoint = stored.prefix
         self.image_size = nets.find(self.model_name).image_size
-        self.class_names = name_labels(stored.manifest.get("class_names", ()), range(1, self.num_classes))
+        known = stored.manifest.get("class_names", class_names)
+        self.class_names = name_labels(known[: self.num_classes - 1], range(1, self.num_classes))
         self._anchors = make_anchors(nets.anchor_spec(self.model_name, stored.told("anchor_set", anchor_set)))
+        self._means = stored.manifest.get("means", nets.find(self.model_name).means)
         self._thresholds = {
             "score_threshold": score_threshold,
             "nms_threshold": nms_threshold,
@@ -56,5 +62,5 @@ class Detector:
 
     def _detect(self, images: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """images [B, S, S, 3] uint8 RGB -> boxes [B, K, 4], scores [B, K], labels [B, K], count [B]."""
-        class_logits, box_offsets = self._net(nets.normalise(images, self.model_name), is_training=False)
+        class_logits, box_offsets = self._net(nets.normalise(images, self._means), is_training=False)
         return postprocess.detect(class_logits, box_offsets, self._anchors, **self._thresholds)

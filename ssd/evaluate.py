@@ -56,6 +56,7 @@ def main(config: Config) -> None:
         model_name=config.model_name,
         num_classes=config.num_classes,
         anchor_set=config.anchor_set,
+        class_names=split.class_names,
         **settings,
     )
     refuse_other_names(split.name, split.class_names, detector.checkpoint, detector.class_names)

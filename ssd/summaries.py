@@ -21,12 +21,12 @@ def make_summarise(
     losses: Callable[..., dict[str, tf.Tensor]],
     trainable: dict[str, tf.Variable],
     anchors: np.ndarray,
-    net_name: str,
+    means: Sequence[float],
     class_names: Sequence[str],
     run_log: RunLog,
 ) -> Callable[[Batch, int], None]:
     """A function (batch, step) that writes pictures, and histograms of activations and gradients, of a part of the batch."""
-    look = make_look(net, partial(nets.normalise, net_name=net_name), losses, trainable, run_log)
+    look = make_look(net, partial(nets.normalise, means=means), losses, trainable, run_log)
 
     @tf.function(autograph=False)
     def boxes_of(outputs: tuple, target_offsets: tf.Tensor) -> tuple[tf.Tensor, ...]:

@@ -6,21 +6,22 @@ Checkpoints and event logs go to train_dir, where a run that was interrupted goe
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 import tensorflow as tf
 
 from engine import devices, flags, start, training
-from engine.checkpoints import Saver
+from engine.checkpoints import Saver, StoredWeights
 from engine.errors import UserError
 from engine.flags import flag
 from engine.loop import Batch
 from engine.progress import say
 from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
-from ssd import dataset, encoding, input_pipeline, nets, preprocessing, summaries
+from engine.warm_start import source_scope
+from ssd import dataset, encoding, fine_tuning, input_pipeline, nets, preprocessing, summaries
 from ssd.anchors import make_anchors
 from ssd.losses import MININGS, NORMALIZERS, multibox_loss
 
@@ -64,16 +65,18 @@ def main(config: Config) -> None:
     # Net and optimizer
     manifest = _manifest(config, split, num_classes)
     existing = start.resumable(config.train_dir, manifest, ("model_name", "num_classes", "class_names", "anchor_set"))
+    manifest["means"] = means = _means(config, existing)
     net = nets.make_net(config.model_name, num_classes)
     state = training.make_state(config, net, manifest, num_examples=len(split.records))
 
     # Where to start from
     saver = Saver(state, config.train_dir)
-    if not start.begin(state, saver, existing, config):
+    take_over = fine_tuning.take_over_rule(config.model_name, manifest["class_names"])
+    if not start.begin(state, saver, existing, config, take_over=take_over):
         return
 
     # Train
-    losses = _make_losses(config, net)
+    losses = _make_losses(config, net, means)
     batches = _training_batches(config, split, anchors, num_classes, int(state.examples))
     training.run(
         config,
@@ -81,16 +84,23 @@ def main(config: Config) -> None:
         saver,
         batches,
         losses,
-        partial(summaries.make_summarise, net, losses, state.trainable, anchors, config.model_name, split.names(num_classes)),
+        partial(summaries.make_summarise, net, losses, state.trainable, anchors, means, split.names(num_classes)),
         xla_on_cpu=nets.NETS[config.model_name].xla_on_cpu,
     )
 
 
-def _make_losses(config: Config, net: SlimNet) -> Callable[..., dict[str, tf.Tensor]]:
+def _means(config: Config, existing: StoredWeights | None) -> tuple[float, ...]:
+    """The means to subtract: those of the checkpoint that the run starts from."""
+    stored = existing or start.source(config)
+    scope = source_scope(config.model_name, stored, config.checkpoint_model_scope) if stored else ""
+    return fine_tuning.means_of(config.model_name, stored, scope)
+
+
+def _make_losses(config: Config, net: SlimNet, means: Sequence[float]) -> Callable[..., dict[str, tf.Tensor]]:
     """The function from a batch to the terms of its loss."""
 
     def losses(batch: Batch, *, is_training: bool = True) -> dict[str, tf.Tensor]:
-        class_logits, box_offsets = net(nets.normalise(batch["image"], config.model_name), is_training=is_training)
+        class_logits, box_offsets = net(nets.normalise(batch["image"], means), is_training=is_training)
         return multibox_loss(
             class_logits,
             box_offsets,
@@ -143,6 +153,7 @@ def _manifest(config: Config, split: dataset.Split, num_classes: int) -> dict:
     """What a checkpoint says about itself, so that evaluation and detection need no flags."""
     return {
         "model_name": config.model_name,
+        "scope": config.model_name,
         "num_classes": num_classes,
         "class_names": list(split.names(num_classes)),
         "anchor_set": config.anchor_set,

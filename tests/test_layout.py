@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
-COMMANDS = {"ssd.train", "ssd.evaluate", "ssd.detect", "classify.train", "classify.evaluate", "classify.predict"}
+COMMANDS = {"ssd.train", "ssd.evaluate", "ssd.detect", "ssd.export", "classify.train", "classify.evaluate", "classify.predict"}
 SOURCES = sorted(path for top in ("engine", "classify", "ssd", "tools") for path in (ROOT / top).rglob("*.py"))
 
 

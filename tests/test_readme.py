@@ -8,7 +8,7 @@ import pytest
 import classify.evaluate
 import classify.predict
 import classify.train
-from ssd import detect, evaluate, train
+from ssd import detect, evaluate, export, train
 from tests.conftest import ROOT
 from tools import benchmark, images_to_tfrecords, make_sample_voc, pascalvoc_to_tfrecords
 
@@ -18,6 +18,7 @@ COMMANDS = {
     "ssd.train": train,
     "ssd.evaluate": evaluate,
     "ssd.detect": detect,
+    "ssd.export": export,
     "classify.train": classify.train,
     "classify.evaluate": classify.evaluate,
     "classify.predict": classify.predict,

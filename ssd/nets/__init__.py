@@ -1,15 +1,16 @@
 """The detectors: adding one is a file beside this and a row in `NETS`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import tensorflow as tf
 
 from engine.errors import UserError
 from engine.slim_net import SlimNet
+from engine.warm_start import TakeOverRule
 from ssd import anchors
 from ssd.anchors import AnchorSpec
-from ssd.nets import tiny, vgg
+from ssd.nets import tiny, vgg, vgg_reduction
 
 IMAGENET_MEANS = (123.0, 117.0, 104.0)
 
@@ -23,7 +24,8 @@ class NetSpec:
         build: slim function (images [B, S, S, 3] float32 RGB less the means, num_classes, is_training)
             -> class_logits [B, A, C], box_offsets [B, A, 4] (cx, cy, w, h).
         anchors: its anchors by the name of the set.
-        means: what is subtracted from R, G and B of pictures in 0-255.
+        means: what is subtracted from R, G and B of pictures in 0-255, unless a checkpoint says otherwise.
+        take_over: fills variables from a backbone's checkpoint that holds them under other names or shapes.
         xla_on_cpu: whether its train step is faster as one XLA program on a CPU (measured).
     """
 
@@ -31,12 +33,15 @@ class NetSpec:
     build: Callable[..., tuple[tf.Tensor, tf.Tensor]]
     anchors: dict[str, AnchorSpec]
     means: tuple[float, float, float] = IMAGENET_MEANS
+    take_over: TakeOverRule | None = None
     xla_on_cpu: bool = False
 
 
+_VGG = {"take_over": vgg_reduction.take_over, "xla_on_cpu": True}
+
 NETS: dict[str, NetSpec] = {
-    "ssd_300_vgg": NetSpec(300, vgg.ssd_300_vgg, {"voc": anchors.SSD_300_VOC, "coco": anchors.SSD_300_COCO}, xla_on_cpu=True),
-    "ssd_512_vgg": NetSpec(512, vgg.ssd_512_vgg, {"voc": anchors.SSD_512_VOC, "coco": anchors.SSD_512_COCO}, xla_on_cpu=True),
+    "ssd_300_vgg": NetSpec(300, vgg.ssd_300_vgg, {"voc": anchors.SSD_300_VOC, "coco": anchors.SSD_300_COCO}, **_VGG),
+    "ssd_512_vgg": NetSpec(512, vgg.ssd_512_vgg, {"voc": anchors.SSD_512_VOC, "coco": anchors.SSD_512_COCO}, **_VGG),
     "ssd_tiny": NetSpec(tiny.IMAGE_SIZE, tiny.ssd_tiny, {"voc": tiny.ANCHORS, "coco": tiny.ANCHORS}),
 }
 
@@ -66,6 +71,6 @@ def make_net(net_name: str, num_classes: int) -> SlimNet:
     return SlimNet(net_name, build, [spec.image_size, spec.image_size, 3])
 
 
-def normalise(images: tf.Tensor, net_name: str) -> tf.Tensor:
-    """images [B, S, S, 3] RGB in 0-255 of any dtype -> float32 less the net's means."""
-    return tf.cast(images, tf.float32) - tf.constant(find(net_name).means)
+def normalise(images: tf.Tensor, means: Sequence[float]) -> tf.Tensor:
+    """images [B, S, S, 3] RGB in 0-255 of any dtype -> float32 less the means of R, G and B."""
+    return tf.cast(images, tf.float32) - tf.constant(means, tf.float32)

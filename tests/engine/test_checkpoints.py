@@ -1,4 +1,7 @@
+import contextlib
 import pathlib
+import resource
+import signal
 
 import numpy as np
 import pytest
@@ -162,66 +165,6 @@ def test_a_checkpoint_cut_short_by_a_crash_is_passed_over(tmp_path, capsys):
         checkpoints.find(tmp_path)
 
 
-def write_slim(path, arrays):
-    """A name-based checkpoint, as TF-slim writes them."""
-    names = list(arrays)
-    tf.raw_ops.SaveV2(
-        prefix=str(path),
-        tensor_names=names,
-        shape_and_slices=[""] * len(names),
-        tensors=[tf.constant(arrays[n]) for n in names],
-    )
-    return str(path)
-
-
-def slim_arrays(scope="vgg_16", outputs=2):
-    rng = np.random.default_rng(0)
-    shapes = {
-        "conv1/weights": (3, 3, 3, 3),
-        "conv1/biases": (3,),
-        "conv10/weights": (1, 1, 3, outputs),
-        "conv10/biases": (outputs,),
-    }
-    return {f"{scope}/{name}": rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-
-
-def test_warm_start_from_a_slim_checkpoint_under_another_scope(tmp_path):
-    arrays = slim_arrays()
-    stored = StoredWeights(write_slim(tmp_path / "vgg.ckpt", arrays))
-    net = make_net()
-    before = net.variables_by_name["net/conv10/biases"].numpy()
-    matches = checkpoints.warm_start(net, stored, model_scope="vgg_16", exclude_scopes=["net/conv10"])
-    outcomes = {match.name: match.outcome for match in matches}
-    assert outcomes == {
-        "net/conv1/biases": "restored",
-        "net/conv1/weights": "restored",
-        "net/conv10/biases": "excluded",
-        "net/conv10/weights": "excluded",
-    }
-    np.testing.assert_array_equal(net.variables_by_name["net/conv1/weights"], arrays["vgg_16/conv1/weights"])
-    np.testing.assert_array_equal(net.variables_by_name["net/conv10/biases"], before)
-
-
-def test_warm_start_refuses_what_does_not_fit(tmp_path):
-    stored = StoredWeights(write_slim(tmp_path / "a.ckpt", slim_arrays("net", outputs=5)))
-    net = make_net()
-    before = {name: v.numpy() for name, v in net.variables_by_name.items()}
-    with pytest.raises(UserError, match=r"conv10/biases: \(5,\) in the checkpoint, \(2,\) here.*checkpoint_exclude_scopes"):
-        checkpoints.warm_start(net, stored)
-    with pytest.raises(UserError, match="--checkpoint_exclude_scopes=net/conv7: no variable of net lies there"):
-        checkpoints.warm_start(net, stored, exclude_scopes=["net/conv7"])
-    with pytest.raises(UserError, match="nothing in it fits"):
-        checkpoints.warm_start(net, stored, model_scope="other", ignore_missing=True)
-    partial = {name: value for name, value in slim_arrays("net").items() if "conv10" not in name}
-    stored = StoredWeights(write_slim(tmp_path / "b.ckpt", partial))
-    with pytest.raises(UserError, match="lacks net/conv10/biases, net/conv10/weights"):
-        checkpoints.warm_start(net, stored)
-    for name, variable in net.variables_by_name.items():
-        np.testing.assert_array_equal(variable, before[name])
-    outcomes = [match.outcome for match in checkpoints.warm_start(net, stored, ignore_missing=True)]
-    assert sorted(outcomes) == ["missing", "missing", "restored", "restored"]
-
-
 def test_scopes_to_train():
     net = make_net()
     assert list(checkpoints.select_trainable(net, [])) == list(net.trainable_by_name)
@@ -239,3 +182,51 @@ def test_unwritable_folder_keeps_the_previous_checkpoint(tmp_path):
     with pytest.raises(UserError, match="checkpoint of step 1 could not be written"):
         saver.save()
     assert StoredWeights(first).shapes["net/conv1/weights"] == (3, 3, 3, 3)
+
+
+@pytest.fixture
+def full_disk():
+    """Within `with full_disk():` no file grows beyond a few bytes, as on a disk that fills up."""
+
+    @contextlib.contextmanager
+    def limited():
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            signal.signal(signal.SIGXFSZ, handler)
+
+    return limited
+
+
+def test_a_disk_that_fills_up_keeps_the_previous_checkpoint(tmp_path, full_disk):
+    state = make_state()
+    saver = Saver(state, tmp_path)
+    first = saver.save()
+    expected = snapshot(state)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    advance(state, 1)
+    with full_disk(), pytest.raises(UserError, match=r"checkpoint of step 1 could not be written \(File too large\)$"):
+        saver.save()
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    other = make_state()
+    assert checkpoints.find(tmp_path).prefix == first
+    Saver(other, tmp_path).restore(first)
+    assert_same(expected, snapshot(other))
+    saver.save()
+    assert checkpoints.find(tmp_path).prefix == str(tmp_path / "model.ckpt-1")
+
+
+def test_a_plain_checkpoint_on_a_full_disk(tmp_path, full_disk):
+    weights = {"w": np.zeros(1000, np.float32)}
+    with full_disk(), pytest.raises(UserError, match=r"a\.ckpt: could not be written \(File too large\)$"):
+        checkpoints.write_plain(tmp_path / "a.ckpt", weights)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(UserError, match="checkpoint of step 0 could not be written"):
+        Saver(make_state(), tmp_path / "file" / "run").save()

@@ -93,7 +93,7 @@ def test_l2_norm_is_twenty_at_every_position():
 
 def test_means_are_subtracted_from_rgb():
     images = tf.constant([[[[123, 117, 104], [255, 0, 0]]]], tf.uint8)
-    np.testing.assert_array_equal(nets.normalise(images, "ssd_300_vgg"), [[[[0, 0, 0], [132, -117, -104]]]])
+    np.testing.assert_array_equal(nets.normalise(images, nets.NETS["ssd_300_vgg"].means), [[[[0, 0, 0], [132, -117, -104]]]])
 
 
 def test_unknown_names_list_the_known():

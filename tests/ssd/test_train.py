@@ -1,11 +1,7 @@
-"""Training as processes that are killed, stopped, resumed and misled."""
+"""Training that goes on, is fine-tuned, and is misled."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -15,97 +11,12 @@ from engine.checkpoints import StoredWeights
 from engine.errors import UserError
 from engine.flags import parse
 from ssd import evaluate, train
-from tests.conftest import ROOT, run_command
-
-FLAGS = ("--model_name=ssd_tiny", "--batch_size=4", "--log_every_n_steps=1", "--save_summaries_secs=1000")
-
-
-def argv(records, train_dir, *flags):
-    return ["-m", "ssd.train", f"--dataset_dir={records}", f"--train_dir={train_dir}", *FLAGS, *flags]
+from tests.conftest import ROOT
+from tests.ssd.train_flags import FLAGS, argv
 
 
 def run_in_process(records, train_dir, *flags):
     train.main(parse(train.Config, ["train", *argv(records, train_dir, *flags)[2:]])[0])
-
-
-@pytest.fixture
-def start():
-    """Starts a training as a process of its own; none outlives its test."""
-    started = []
-
-    def start_one(records, train_dir, *flags):
-        command = [sys.executable, *argv(records, train_dir, *flags)]
-        started.append(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True))
-        return started[-1]
-
-    yield start_one
-    for process in started:
-        process.kill()
-        process.wait()
-        process.stderr.close()
-
-
-def wait_for_step(process, step):
-    lines = []
-    for line in process.stderr:
-        lines.append(line)
-        if line.startswith(f"step {step},"):
-            return
-    pytest.fail(f"ended before step {step}:\n" + "".join(lines))
-
-
-def tensors(train_dir, step):
-    """Everything in a checkpoint, by its key."""
-    reader = tf.train.load_checkpoint(str(train_dir / f"model.ckpt-{step}"))
-    keys = [key for key in reader.get_variable_to_shape_map() if key != "_CHECKPOINTABLE_OBJECT_GRAPH"]
-    return {key: reader.get_tensor(key) for key in keys}
-
-
-@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
-def test_killed_and_resumed_equals_unbroken_bit_for_bit(start, sample_records, tmp_path, optimizer):
-    flags = (f"--optimizer={optimizer}", "--moving_average_decay=0.9", "--learning_rate=0.001")
-    unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
-    done = run_command(*argv(sample_records, unbroken, *flags, "--max_number_of_steps=20"))
-    assert done.returncode == 0, done.stderr
-    process = start(sample_records, broken, *flags, "--max_number_of_steps=10000", "--save_interval_secs=0")
-    wait_for_step(process, 10)
-    process.kill()
-    process.wait()
-    done = run_command(*argv(sample_records, broken, *flags, "--max_number_of_steps=20", "--num_preprocessing_threads=1"))
-    assert done.returncode == 0, done.stderr
-    assert 0 < int(re.search(r"going on from .*model\.ckpt-\d+ at step (\d+)", done.stderr)[1]) < 20
-    expected, resumed = tensors(unbroken, 20), tensors(broken, 20)
-    assert expected.keys() == resumed.keys()
-    assert len(expected) > 150
-    for key, value in expected.items():
-        if not key.startswith("save_counter"):
-            np.testing.assert_array_equal(resumed[key], value, err_msg=key)
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_asked_to_stop_it_saves_and_ends_cleanly(start, sample_records, tmp_path, number):
-    process = start(sample_records, tmp_path, "--max_number_of_steps=100000")
-    wait_for_step(process, 2)
-    process.send_signal(number)
-    _, rest = process.communicate(timeout=60)
-    assert process.returncode == 0
-    stopped = re.search(rf"stopped by {number.name} after step (\d+)", rest)
-    last_logged = max((int(step) for step in re.findall(r"^step (\d+),", rest, re.M)), default=2)
-    assert int(stopped[1]) - last_logged <= 1
-    assert (tmp_path / f"model.ckpt-{stopped[1]}.index").is_file()
-
-
-def test_a_loss_that_is_not_finite_stops_the_run(sample_records, tmp_path):
-    done = run_command(*argv(sample_records, tmp_path, "--max_number_of_steps=50", "--learning_rate=1e30", "--warmup_steps=0"))
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    step = re.search(r"^error: step (\d+): the loss is not finite", done.stderr, re.M)[1]
-    with np.load(tmp_path / f"non_finite_step_{step}.npz") as batch:
-        assert batch["image"].shape == (4, 160, 160, 3)
-        assert batch["example"].shape == (4,)
-    kept = StoredWeights(str(tmp_path / "model.ckpt-0"))
-    assert all(np.isfinite(kept.read(name)).all() for name in kept.shapes)
-    assert [path.name for path in tmp_path.glob("*.index")] == ["model.ckpt-0.index"]
 
 
 def test_a_finished_run_says_so(sample_records, tmp_path, capsys):
@@ -134,6 +45,10 @@ def test_a_run_of_other_classes_is_left_alone(sample_records, tmp_path):
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(UserError, match="num_classes = 4, but 6 is asked for"):
         run_in_process(sample_records, tmp_path, "--max_number_of_steps=2", "--num_classes=6")
+    with pytest.raises(UserError, match="anchor_set = voc, but coco is asked for"):
+        run_in_process(sample_records, tmp_path, "--max_number_of_steps=2", "--anchor_set=coco")
+    with pytest.raises(UserError, match="model_name = ssd_tiny, but ssd_300_vgg is asked for"):
+        run_in_process(sample_records, tmp_path, "--max_number_of_steps=2", "--model_name=ssd_300_vgg")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -141,15 +56,36 @@ def test_fine_tuning_with_other_classes(sample_records, tmp_path, capsys):
     first, second = tmp_path / "first", tmp_path / "second"
     run_in_process(sample_records, first, "--max_number_of_steps=1")
     flags = ("--num_classes=6", f"--checkpoint_path={first}", "--max_number_of_steps=1", "--learning_rate=1e-9")
-    with pytest.raises(UserError, match=r"conv_cls.*in the checkpoint.*--checkpoint_exclude_scopes"):
-        run_in_process(sample_records, second, *flags)
+    run_in_process(sample_records, second, *flags, "--dry_run")
+    told = capsys.readouterr().err
+    assert re.search(r"65 of 65 variables are taken from .*\n  restored +55 ", told)
+    assert re.search(r"  taken over +10\n.*conv_cls \(2\).*: by class: background, .*; fresh: class 4, class 5\n", told)
     heads = ",".join(f"ssd_tiny/conv{i}_box/conv_cls" for i in range(3, 8))
     run_in_process(
         sample_records, second, *flags, f"--checkpoint_exclude_scopes={heads}", "--trainable_scopes=ssd_tiny/conv3_box"
     )
-    assert re.search(r"variables taken from .*: 10 excluded, 55 restored", capsys.readouterr().err)
+    assert re.search(r"  excluded +10  .*", capsys.readouterr().err)
     before, after = StoredWeights(str(first / "model.ckpt-1")), StoredWeights(str(second / "model.ckpt-1"))
     np.testing.assert_array_equal(before.read("ssd_tiny/conv5/weights"), after.read("ssd_tiny/conv5/weights"))
+
+
+def test_a_dry_run_tells_and_writes_nothing(sample_records, tmp_path, capsys):
+    flags = ("--max_number_of_steps=2", "--dry_run")
+    run_in_process(sample_records, tmp_path / "new", *flags, "--trainable_scopes=ssd_tiny/conv3_box")
+    told = capsys.readouterr().err
+    assert "all 65 variables start from fresh initial values" in told
+    assert "4 variables are trained, 43 are frozen" in told
+    run_in_process(sample_records, tmp_path / "run", "--max_number_of_steps=1")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    run_in_process(sample_records, tmp_path / "new", *flags, f"--checkpoint_path={tmp_path / 'run'}")
+    assert f"65 of 65 variables are taken from {tmp_path / 'run' / 'model.ckpt-1'}" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+    run_in_process(sample_records, tmp_path / "run", *flags, "--optimizer=adam")
+    told = capsys.readouterr().err
+    assert "  restored: 65 variables of the net\n" in told
+    assert re.search(r"  fresh: \d+ of the optimizer\n", told)
+    assert "dry_run was" not in told
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
 def test_a_batch_larger_than_the_data_set(sample_records, tmp_path, capsys):
@@ -220,14 +156,3 @@ def test_recipes_train(recipe, sample_records, tmp_path):
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert len(rows) == 2
     assert all(np.isfinite(row["loss"]) for row in rows)
-
-
-def test_memory_stays_flat(start, sample_records, tmp_path):
-    """Resident memory between step 40 and step 120 of a run on two shards that are read over and over."""
-    process = start(sample_records, tmp_path, "--max_number_of_steps=120", "--save_interval_secs=1000", "--recipe=none")
-    used = []
-    for step in (40, 120):
-        wait_for_step(process, step)
-        with open(f"/proc/{process.pid}/statm") as statm:
-            used.append(int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20)
-    assert used[1] - used[0] < 40, f"grew from {used[0]:.0f} to {used[1]:.0f} MiB"
