@@ -9,7 +9,7 @@ import tensorflow as tf
 from classify import preprocessing
 from classify.dataset import Examples
 from engine.errors import UserError
-from engine.pipelines import in_python, ordered_examples, shuffled_examples
+from engine.pipelines import Share, in_python, ordered_examples, shuffled_examples
 
 
 def training_batches(
@@ -21,12 +21,15 @@ def training_batches(
     recipe: str,
     seed: int,
     start: int = 0,
+    share: Share = Share(),
     num_preprocessing_threads: int = 4,
 ) -> tf.data.Dataset:
-    """Batches without end, from the `start`-th example on, the same for any number of threads.
+    """Batches without end, from the `start`-th example on, the same for any number of threads and processes.
+
+    Of every batch only `share` is read.
 
     Returns:
-        {"image" [B, S, S, 3] RGB, "label" [B] int64, "example" [B] int64, the number in the split}.
+        {"image" [B, S, S, 3] RGB, B the size of the share, "label" [B] int64, "example" [B] int64, the number in the split}.
     """
 
     def read_and_augment(epochs: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -38,7 +41,8 @@ def training_batches(
         image, label = in_python(read_and_augment, [epochs, numbers], (preprocessing.find(recipe).dtype, tf.int64))
         return _batch(image, label, numbers, image_size)
 
-    order = shuffled_examples(len(examples), seed=seed, start=start).batch(batch_size, drop_remainder=True)
+    order = shuffled_examples(len(examples), seed=seed, start=start, batch_size=batch_size, share=share)
+    order = order.batch(share.of(batch_size), drop_remainder=True)
     return order.map(to_batch, num_parallel_calls=num_preprocessing_threads, deterministic=True).prefetch(2)
 
 

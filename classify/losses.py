@@ -15,8 +15,11 @@ def classification_losses(
     *,
     label_smoothing: float = 0.0,
     auxiliary_weight: float = 0.4,
+    counts: dict[str, tf.Tensor] | None = None,
 ) -> dict[str, tf.Tensor]:
     """Mean cross-entropy of class_logits [B, C] with labels [B], and of each of the auxiliary logits, times a weight.
+
+    With `counts`, those of a whole batch of which this is a part, the terms are the part's share of its means.
 
     label_smoothing: this part of the target is spread evenly over all classes (Szegedy et al. 2015, arXiv:1512.00567,
     section 7). The auxiliary heads' targets are smoothed as well.
@@ -24,9 +27,10 @@ def classification_losses(
     Returns:
         {"class_loss"} and, where there are auxiliary logits, "auxiliary_loss"; scalars, whose sum is minimised.
     """
-    losses = {"class_loss": _cross_entropy(class_logits, labels, label_smoothing)}
+    examples = tf.constant(labels.shape[0], tf.float32) if counts is None else counts["examples"]
+    losses = {"class_loss": _cross_entropy(class_logits, labels, label_smoothing) / examples}
     if auxiliary_logits:
-        terms = [_cross_entropy(logits, labels, label_smoothing) for logits in auxiliary_logits]
+        terms = [_cross_entropy(logits, labels, label_smoothing) / examples for logits in auxiliary_logits]
         losses["auxiliary_loss"] = auxiliary_weight * tf.add_n(terms)
     return losses
 
@@ -36,7 +40,12 @@ def _cross_entropy(logits: tf.Tensor, labels: tf.Tensor, label_smoothing: float)
     targets = tf.one_hot(
         labels, classes, on_value=1 - label_smoothing + label_smoothing / classes, off_value=label_smoothing / classes
     )
-    return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(targets, tf.cast(logits, tf.float32)))
+    return tf.reduce_sum(tf.nn.softmax_cross_entropy_with_logits(targets, tf.cast(logits, tf.float32)))
+
+
+def count_examples(batch: Batch) -> dict[str, tf.Tensor]:
+    """What the terms are divided by: {"examples"}, a float32 scalar."""
+    return {"examples": tf.constant(batch["label"].shape[0], tf.float32)}
 
 
 def make_losses(
@@ -44,7 +53,7 @@ def make_losses(
 ) -> Callable[..., dict[str, tf.Tensor]]:
     """The function from a batch {"image" [B, S, S, 3] in 0-255, "label" [B], ...} to the terms of its loss."""
 
-    def losses(batch: Batch, *, is_training: bool = True) -> dict[str, tf.Tensor]:
+    def losses(batch: Batch, *, is_training: bool = True, counts: dict[str, tf.Tensor] | None = None) -> dict[str, tf.Tensor]:
         class_logits, auxiliary_logits = net(normalise(batch["image"]), is_training=is_training)
         return classification_losses(
             class_logits,
@@ -52,6 +61,7 @@ def make_losses(
             batch["label"],
             label_smoothing=label_smoothing,
             auxiliary_weight=auxiliary_weight,
+            counts=counts,
         )
 
     return losses

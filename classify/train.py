@@ -12,8 +12,8 @@ from functools import partial
 import tensorflow as tf
 
 from classify import dataset, input_pipeline, nets, preprocessing, summaries
-from classify.losses import make_losses
-from engine import devices, flags, optim, start, training
+from classify.losses import count_examples, make_losses
+from engine import cluster, devices, flags, optim, start, training
 from engine.checkpoints import Saver
 from engine.flags import flag
 from engine.progress import say
@@ -65,6 +65,7 @@ def main(config: Config) -> None:
         gpu_memory_fraction=config.gpu_memory_fraction,
         log_device_placement=config.log_device_placement,
     )
+    replicas = cluster.connect(config)
     compute_dtype = _compute_dtype(config)
 
     # Data
@@ -84,8 +85,9 @@ def main(config: Config) -> None:
     spec = nets.NETS[config.model_name]
     manifest = _manifest(config, split, num_classes)
     existing = start.resumable(config.train_dir, manifest, ("model_name", "num_classes", "class_names", "image_size"))
-    net = nets.make_net(config.model_name, num_classes, config.train_image_size, compute_dtype)
-    state = training.make_state(config, net, manifest, num_examples=len(split.examples))
+    with replicas.scope():
+        net = nets.make_net(config.model_name, num_classes, config.train_image_size, compute_dtype)
+    state = training.make_state(config, net, manifest, replicas, num_examples=len(split.examples))
 
     # Where to start from
     saver = Saver(state, config.train_dir)
@@ -102,6 +104,7 @@ def main(config: Config) -> None:
         recipe=config.recipe,
         seed=config.seed,
         start=int(state.examples),
+        share=replicas.share,
         num_preprocessing_threads=config.num_preprocessing_threads,
     )
     training.run(
@@ -110,6 +113,8 @@ def main(config: Config) -> None:
         saver,
         batches,
         losses,
+        count_examples,
+        replicas,
         partial(summaries.make_summarise, net, losses, state.trainable, config.model_name),
         xla_on_cpu=spec.xla_on_cpu,
         is_decayed=spec.is_decayed,

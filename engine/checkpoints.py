@@ -49,7 +49,8 @@ class TrainState:
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False)
         self.examples = tf.Variable(0, dtype=tf.int64, trainable=False)
         self.manifest = manifest
-        optimizer.build(list(trainable.values()))
+        if not optimizer.built:
+            optimizer.build(list(trainable.values()))
 
     def checkpoint(self) -> tf.train.Checkpoint:
         """The state as one object to save to and restore from."""

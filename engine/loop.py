@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from engine import optim, pipelines
 from engine.checkpoints import Saver, TrainState
+from engine.distribution import ONE_DEVICE, Replicas, apply_gradients, moving_statistics
 from engine.errors import UserError
 from engine.files import writing
 from engine.progress import say
@@ -31,6 +32,8 @@ def make_train_step(
     xla: bool,
     is_decayed: Callable[[str], bool] = optim.is_weight,
     loss_scale: float = 1.0,
+    replicas: Replicas = ONE_DEVICE,
+    count: Callable[[Batch], dict[str, tf.Tensor]] | None = None,
 ) -> Callable[[Batch], dict[str, tf.Tensor]]:
     """One step of training as one compiled function: batch -> scalars to log.
 
@@ -40,6 +43,8 @@ def make_train_step(
         is_decayed: whether weight decay applies to a variable, by its name.
         loss_scale: the gradients are computed of the loss times this, and divided by it, which keeps small ones from
             becoming zero in half precision (Micikevicius et al. 2017, arXiv:1710.03740, section 3.2).
+        replicas: the devices; with several of them `losses` gets `counts`, what `count` says of the whole batch, and
+            makes its terms such that their sums over the replicas are those of the whole batch.
 
     Returns:
         A function whose result holds the terms; "loss", their sum; "l2_loss", what weight decay adds to the objective;
@@ -47,17 +52,18 @@ def make_train_step(
     """
     variables = list(state.trainable.values())
 
-    @tf.function(jit_compile=xla, autograph=False)
-    def train_step(batch: Batch) -> dict[str, tf.Tensor]:
+    def compute(batch: Batch, counts: dict[str, tf.Tensor] | None = None) -> tuple[dict[str, tf.Tensor], list[tf.Tensor]]:
         # Only what is trained is watched: no gradient is computed for frozen layers below it.
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            terms = losses(batch)
-            loss = tf.add_n(list(terms.values()))
-            scaled_loss = loss * loss_scale
+            terms = losses(batch) if counts is None else losses(batch, counts=counts)
+            scaled_loss = tf.add_n(list(terms.values())) * loss_scale
         gradients = tape.gradient(scaled_loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         if loss_scale != 1:
             gradients = [gradient / loss_scale for gradient in gradients]
+        return terms, gradients
+
+    def update(terms: dict[str, tf.Tensor], gradients: list[tf.Tensor]) -> dict[str, tf.Tensor]:
         gradients, norm = optim.regularised_gradients(
             gradients,
             state.trainable,
@@ -68,12 +74,21 @@ def make_train_step(
         )
         l2_loss = optim.l2_penalty(state.trainable, weight_decay, is_decayed)
         rate = tf.cast(state.optimizer.learning_rate, tf.float32)
-        state.optimizer.apply(gradients, variables)
-        state.step.assign_add(1)
-        state.examples.assign_add(batch["example"].shape[0])
+        apply_gradients(state.optimizer, gradients, variables)
         if state.averages is not None:
             state.averages.update(state.step)
+        loss = tf.add_n(list(terms.values()))
         return {"loss": loss, **terms, "l2_loss": l2_loss, "gradient_norm": norm, "learning_rate": rate}
+
+    is_alone = replicas.strategy is None
+    statistics = moving_statistics(state.net.variables_by_name.values())
+    together = None if is_alone else replicas.make_step(compute, update, count, statistics, xla=xla)
+
+    @tf.function(jit_compile=xla and is_alone, autograph=False)
+    def train_step(batch: Batch) -> dict[str, tf.Tensor]:
+        state.step.assign_add(1)
+        state.examples.assign_add(batch["example"].shape[0] * replicas.share.count)
+        return update(*compute(batch)) if is_alone else together(batch)
 
     return train_step
 

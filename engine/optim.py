@@ -171,7 +171,9 @@ class MovingAverages(tf.Module):
     def __init__(self, variables: dict[str, tf.Variable], decay: float):
         super().__init__()
         self._variables, self._decay = variables, decay
-        self.averages = {name: tf.Variable(v, trainable=False) for name, v in variables.items()}
+        # Where several devices have a copy each, all of them go through the same assignments.
+        same = tf.VariableAggregation.ONLY_FIRST_REPLICA
+        self.averages = {name: tf.Variable(v, trainable=False, aggregation=same) for name, v in variables.items()}
 
     def reset(self) -> None:
         """Starts again from the variables' present values: after a warm start."""

@@ -1,7 +1,7 @@
 """Pieces of `tf.data` pipelines: the order of examples, Python functions in them, and their errors."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -9,19 +9,35 @@ import tensorflow as tf
 from engine.errors import UserError
 
 
-def shuffled_examples(num_examples: int, *, seed: int, start: int) -> tf.data.Dataset:
+class Share(NamedTuple):
+    """The part of every batch that a process takes: the `index`-th of `count` equal ones."""
+
+    index: int = 0
+    count: int = 1
+
+    def of(self, batch_size: int) -> int:
+        """Its size."""
+        return batch_size // self.count
+
+
+def shuffled_examples(
+    num_examples: int, *, seed: int, start: int, batch_size: int = 1, share: Share = Share()
+) -> tf.data.Dataset:
     """The endless sequence of (epoch, example) from position `start` on: every epoch a fresh permutation.
 
-    The permutation depends on (seed, epoch) alone and takes no memory.
+    The permutation depends on (seed, epoch) alone and takes no memory. Of every `batch_size` examples the sequence holds
+    those of `share`: together the shares are the sequence that there is without them.
     """
+    size = share.of(batch_size)
 
-    def at(position: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def at(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        position = start + number // size * batch_size + share.index * size + number % size
         epoch = position // num_examples
         key = tf.stack([tf.constant(seed, tf.int64), epoch])
         example = tf.random.experimental.index_shuffle(position % num_examples, key, num_examples - 1)
         return epoch, example
 
-    return tf.data.Dataset.range(start, np.iinfo(np.int64).max).map(tf.autograph.experimental.do_not_convert(at))
+    return tf.data.Dataset.range(np.iinfo(np.int64).max).map(tf.autograph.experimental.do_not_convert(at))
 
 
 def ordered_examples(num_examples: int, batch_size: int) -> tf.data.Dataset:

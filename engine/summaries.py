@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from engine.distribution import first_copy
 from engine.loop import Batch
 from engine.run_log import RunLog
 from engine.slim_net import SlimNet
@@ -24,6 +25,8 @@ def make_look(
 
     It returns that part and what the net returns for its pictures.
     """
+
+    trainable = {name: first_copy(variable) for name, variable in trainable.items()}
 
     @tf.function(autograph=False)
     def look(batch: Batch) -> tuple[Any, dict[str, tf.Tensor], dict[str, tf.Tensor]]:

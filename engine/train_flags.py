@@ -78,6 +78,8 @@ class TrainFlags:
     # Devices.
     gpu_memory_fraction: float | None = flag(None, "cap on each GPU's memory (default: grows as needed)", above=0, maximum=1)
     xla: str = flag("auto", "compile the train step as one XLA program", choices=("auto", "on", "off"))
+    num_clones: int = flag(1, "copies of the net that train in step, each on a GPU of its own", minimum=1)
+    clone_on_cpu: bool = flag(False, "compute on the CPU; several clones share it")
 
 
 def make_optimizer(flags: TrainFlags, *, num_examples: int) -> tf.keras.optimizers.Optimizer:

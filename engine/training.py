@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from engine import checkpoints, devices, flags, loop, optim, train_flags
 from engine.checkpoints import Saver, TrainState
+from engine.distribution import Replicas
 from engine.loop import Batch
 from engine.optim import MovingAverages
 from engine.run_log import RunLog
@@ -14,12 +15,16 @@ from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
 
 
-def make_state(config: TrainFlags, net: SlimNet, manifest: dict[str, Any], *, num_examples: int) -> TrainState:
+def make_state(
+    config: TrainFlags, net: SlimNet, manifest: dict[str, Any], replicas: Replicas, *, num_examples: int
+) -> TrainState:
     """The net with its optimizer and averages as the flags ask for, not yet trained; `num_examples` make an epoch."""
     trainable = checkpoints.select_trainable(net, config.trainable_scopes)
-    optimizer = train_flags.make_optimizer(config, num_examples=num_examples)
     decay = config.moving_average_decay
-    averages = None if decay is None else MovingAverages(net.variables_by_name, decay)
+    with replicas.scope():
+        optimizer = train_flags.make_optimizer(config, num_examples=num_examples)
+        optimizer.build(list(trainable.values()))
+        averages = None if decay is None else MovingAverages(net.variables_by_name, decay)
     return TrainState(net, trainable, optimizer, averages, manifest)
 
 
@@ -29,6 +34,8 @@ def run(
     saver: Saver,
     batches: tf.data.Dataset,
     losses: Callable[..., dict[str, tf.Tensor]],
+    count: Callable[[Batch], dict[str, tf.Tensor]],
+    replicas: Replicas,
     make_summarise: Callable[[RunLog], Callable[[Batch, int], None]],
     *,
     xla_on_cpu: bool,
@@ -38,6 +45,7 @@ def run(
     """Trains until the flags' last step; see `loop.make_train_step` and `loop.train`.
 
     Args:
+        count: part of a batch -> what `losses` divides by, to be summed over the replicas.
         make_summarise: from the run's log to what writes pictures and histograms into it.
         xla_on_cpu: whether the train step is faster as one XLA program on a CPU.
     """
@@ -50,6 +58,8 @@ def run(
         xla=devices.use_xla(config.xla, faster_on_cpu=xla_on_cpu),
         is_decayed=is_decayed,
         loss_scale=loss_scale,
+        replicas=replicas,
+        count=count,
     )
     run_log = RunLog(config.train_dir, flags.to_json(config), step=int(state.step))
     loop.train(

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from engine.pipelines import in_python, ordered_examples, read_records, shuffled_examples
+from engine.pipelines import Share, in_python, ordered_examples, read_records, shuffled_examples
 from engine.record_fields import decode
 from engine.record_reader import RecordFiles
 from ssd import encoding, preprocessing
@@ -22,17 +22,18 @@ def training_batches(
     match_threshold: float,
     seed: int,
     start: int = 0,
+    share: Share = Share(),
     labels_offset: int = 0,
     num_readers: int = 4,
     num_preprocessing_threads: int = 4,
 ) -> tf.data.Dataset:
     """Batches without end, from the `start`-th example on.
 
-    The order of the examples and their augmentation depend on the seed alone, not on the number of threads, and a
-    batch may reach into the next epoch: no example is dropped.
+    The order of the examples and their augmentation depend on the seed alone, not on the number of threads or processes,
+    and a batch may reach into the next epoch: no example is dropped. Of every batch only `share` is read.
 
     Returns:
-        {"image" [B, S, S, 3] RGB 0-255, "target_labels" [B, A] int64, "target_offsets" [B, A, 4],
+        {"image" [B, S, S, 3] RGB 0-255, B the size of the share, "target_labels" [B, A] int64, "target_offsets" [B, A, 4],
         "target_ious" [B, A], "example" [B] int64, the number of the record}.
     """
 
@@ -57,10 +58,10 @@ def training_batches(
             "example": example,
         }
 
-    examples = shuffled_examples(len(records), seed=seed, start=start)
+    examples = shuffled_examples(len(records), seed=seed, start=start, batch_size=batch_size, share=share)
     examples = read_records(examples, records.read, num_parallel_reads=num_readers)
     examples = examples.map(to_example, num_parallel_calls=num_preprocessing_threads, deterministic=True)
-    return examples.batch(batch_size, drop_remainder=True).prefetch(2)
+    return examples.batch(share.of(batch_size), drop_remainder=True).prefetch(2)
 
 
 def evaluation_batches(

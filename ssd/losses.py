@@ -23,6 +23,7 @@ def multibox_loss(
     min_negatives_per_image: int = 0,
     loss_alpha: float = 1.0,
     label_smoothing: float = 0.0,
+    counts: dict[str, tf.Tensor] | None = None,
 ) -> dict[str, tf.Tensor]:
     """The three terms of the loss of one batch; what is minimised is their sum.
 
@@ -40,6 +41,9 @@ def multibox_loss(
 
     Everything is computed in float32, whatever the type of the predictions. Gradients reach the chosen anchors only.
 
+    A batch can be computed in parts, whose terms add up to the whole's: give each part the sums of the parts' `count_anchors`
+    as `counts`. Not with mining "batch", which compares all anchors of the batch.
+
     Args:
         class_logits: [B, A, C], background at index 0.
         box_offsets: [B, A, 4] (cx, cy, w, h), scaled as by `ssd.encoding.encode`.
@@ -52,6 +56,7 @@ def multibox_loss(
         min_negatives_per_image: fewest negatives of an image, where it has that many candidates.
         loss_alpha: weight of the box term.
         label_smoothing: share of the class targets' weight that is spread evenly over all C classes.
+        counts: of the whole batch, where this is a part of one.
 
     Returns:
         {"positive_loss", "negative_loss", "box_loss"}: float32 scalars.
@@ -70,12 +75,27 @@ def multibox_loss(
     else:
         negatives = _mine_batch(cross_entropy, positives, negative_ratio)
     class_loss = _smoothed(cross_entropy, class_logits, label_smoothing)
-    terms = {
-        "positive_loss": (class_loss, positives),
-        "negative_loss": (class_loss, negatives),
-        "box_loss": (loss_alpha * _smooth_l1(box_offsets, target_offsets, positives), positives),
+    counts = counts or {"positives": _size(positives), "negatives": _size(negatives)}
+    of_positives = _divisor(normalizer, counts, "positives")
+    return {
+        "positive_loss": _masked_sum(class_loss, positives) / of_positives,
+        "negative_loss": _masked_sum(class_loss, negatives) / _divisor(normalizer, counts, "negatives"),
+        "box_loss": _masked_sum(loss_alpha * _smooth_l1(box_offsets, target_offsets, positives), positives) / of_positives,
     }
-    return {name: _masked_sum(loss, mask) / _divisor(normalizer, positives, mask) for name, (loss, mask) in terms.items()}
+
+
+def count_anchors(
+    target_labels: tf.Tensor, target_ious: tf.Tensor, *, negative_ratio: float, min_negatives_per_image: int
+) -> dict[str, tf.Tensor]:
+    """How many positives and, with mining "image", negatives `multibox_loss` will find: the targets alone decide it.
+
+    Returns:
+        {"positives", "negatives"}: float32 scalars.
+    """
+    positives = target_labels > 0
+    candidates = _count(_candidates(positives, target_ious))
+    negatives = tf.minimum(_wanted_negatives(positives, negative_ratio, min_negatives_per_image), candidates)
+    return {"positives": _size(positives), "negatives": tf.cast(tf.reduce_sum(negatives), tf.float32)}
 
 
 def choose_highest(values: tf.Tensor, candidates: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
@@ -112,9 +132,16 @@ def choose_highest(values: tf.Tensor, candidates: tf.Tensor, counts: tf.Tensor) 
 def _mine_images(
     cross_entropy: tf.Tensor, positives: tf.Tensor, target_ious: tf.Tensor, negative_ratio: float, fewest: int
 ) -> tf.Tensor:
-    candidates = ~positives & (target_ious < NEGATIVE_MAX_IOU)
-    wanted = tf.maximum(_scaled_count(positives, negative_ratio), fewest)  # [B]
-    return choose_highest(cross_entropy, candidates, wanted)
+    wanted = _wanted_negatives(positives, negative_ratio, fewest)
+    return choose_highest(cross_entropy, _candidates(positives, target_ious), wanted)
+
+
+def _candidates(positives: tf.Tensor, target_ious: tf.Tensor) -> tf.Tensor:
+    return ~positives & (target_ious < NEGATIVE_MAX_IOU)
+
+
+def _wanted_negatives(positives: tf.Tensor, negative_ratio: float, fewest: int) -> tf.Tensor:
+    return tf.maximum(_scaled_count(positives, negative_ratio), fewest)  # [B]
 
 
 def _mine_batch(cross_entropy: tf.Tensor, positives: tf.Tensor, negative_ratio: float) -> tf.Tensor:
@@ -143,10 +170,10 @@ def _masked_sum(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(tf.where(mask, values, 0.0))
 
 
-def _divisor(normalizer: str, positives: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+def _divisor(normalizer: str, counts: dict[str, tf.Tensor], counted: str) -> tf.Tensor:
     if normalizer == "positives":
-        return tf.maximum(_size(positives), 1.0)
-    return _size(mask) + COUNT_OFFSET
+        return tf.maximum(counts["positives"], 1.0)
+    return counts[counted] + COUNT_OFFSET
 
 
 def _size(mask: tf.Tensor) -> tf.Tensor:

@@ -12,8 +12,9 @@ from functools import partial
 import numpy as np
 import tensorflow as tf
 
-from engine import devices, flags, start, training
+from engine import cluster, devices, flags, start, training
 from engine.checkpoints import Saver, StoredWeights
+from engine.distribution import Replicas
 from engine.errors import UserError
 from engine.flags import flag
 from engine.loop import Batch
@@ -23,7 +24,7 @@ from engine.train_flags import TrainFlags
 from engine.warm_start import source_scope
 from ssd import dataset, encoding, fine_tuning, input_pipeline, nets, preprocessing, summaries
 from ssd.anchors import make_anchors
-from ssd.losses import MININGS, NORMALIZERS, multibox_loss
+from ssd.losses import MININGS, NORMALIZERS, count_anchors, multibox_loss
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,9 @@ class Config(TrainFlags):
 def main(config: Config) -> None:
     config = _resolved(config)
     devices.prepare(seed=config.seed, gpu_memory_fraction=config.gpu_memory_fraction)
+    replicas = cluster.connect(config)
+    if config.mining == "batch" and replicas.count > 1:
+        raise UserError("--mining=batch compares all anchors of a batch, which is on one device only; --mining=image works")
 
     # Data
     split = dataset.open_split(config.dataset_dir, config.dataset_name, config.dataset_split_name)
@@ -66,8 +70,9 @@ def main(config: Config) -> None:
     manifest = _manifest(config, split, num_classes)
     existing = start.resumable(config.train_dir, manifest, ("model_name", "num_classes", "class_names", "anchor_set"))
     manifest["means"] = means = _means(config, existing)
-    net = nets.make_net(config.model_name, num_classes)
-    state = training.make_state(config, net, manifest, num_examples=len(split.records))
+    with replicas.scope():
+        net = nets.make_net(config.model_name, num_classes)
+    state = training.make_state(config, net, manifest, replicas, num_examples=len(split.records))
 
     # Where to start from
     saver = Saver(state, config.train_dir)
@@ -77,13 +82,15 @@ def main(config: Config) -> None:
 
     # Train
     losses = _make_losses(config, net, means)
-    batches = _training_batches(config, split, anchors, num_classes, int(state.examples))
+    batches = _training_batches(config, split, anchors, num_classes, int(state.examples), replicas)
     training.run(
         config,
         state,
         saver,
         batches,
         losses,
+        _make_count(config),
+        replicas,
         partial(summaries.make_summarise, net, losses, state.trainable, anchors, means, split.names(num_classes)),
         xla_on_cpu=nets.NETS[config.model_name].xla_on_cpu,
     )
@@ -99,7 +106,7 @@ def _means(config: Config, existing: StoredWeights | None) -> tuple[float, ...]:
 def _make_losses(config: Config, net: SlimNet, means: Sequence[float]) -> Callable[..., dict[str, tf.Tensor]]:
     """The function from a batch to the terms of its loss."""
 
-    def losses(batch: Batch, *, is_training: bool = True) -> dict[str, tf.Tensor]:
+    def losses(batch: Batch, *, is_training: bool = True, counts: dict[str, tf.Tensor] | None = None) -> dict[str, tf.Tensor]:
         class_logits, box_offsets = net(nets.normalise(batch["image"], means), is_training=is_training)
         return multibox_loss(
             class_logits,
@@ -113,13 +120,28 @@ def _make_losses(config: Config, net: SlimNet, means: Sequence[float]) -> Callab
             min_negatives_per_image=config.min_negatives_per_image,
             loss_alpha=config.loss_alpha,
             label_smoothing=config.label_smoothing,
+            counts=counts,
         )
 
     return losses
 
 
+def _make_count(config: Config) -> Callable[[Batch], dict[str, tf.Tensor]]:
+    """The function from a part of a batch to what the terms of its loss are divided by."""
+
+    def count(batch: Batch) -> dict[str, tf.Tensor]:
+        return count_anchors(
+            batch["target_labels"],
+            batch["target_ious"],
+            negative_ratio=config.negative_ratio,
+            min_negatives_per_image=config.min_negatives_per_image,
+        )
+
+    return count
+
+
 def _training_batches(
-    config: Config, split: dataset.Split, anchors: np.ndarray, num_classes: int, position: int
+    config: Config, split: dataset.Split, anchors: np.ndarray, num_classes: int, position: int, replicas: Replicas
 ) -> tf.data.Dataset:
     return input_pipeline.training_batches(
         split.records,
@@ -132,6 +154,7 @@ def _training_batches(
         match_threshold=config.match_threshold,
         seed=config.seed,
         start=position,
+        share=replicas.share,
         labels_offset=config.labels_offset,
         num_readers=config.num_readers,
         num_preprocessing_threads=config.num_preprocessing_threads,

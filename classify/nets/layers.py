@@ -5,9 +5,10 @@ import tf_slim as slim
 
 from engine import slim_net
 
-_MEAN_OVER_REPLICAS = {
+# Each replica moves its own copy within a step; the train step then makes the copies the same.
+_ONE_FOR_EACH_REPLICA = {
     "synchronization": tf.VariableSynchronization.ON_READ,
-    "aggregation": tf.VariableAggregation.MEAN,
+    "aggregation": tf.VariableAggregation.ONLY_FIRST_REPLICA,
 }
 
 
@@ -30,7 +31,7 @@ def batch_norm(
         beta = slim.model_variable("beta", channels, initializer=tf.zeros_initializer())
         gamma = slim.model_variable("gamma", channels, initializer=tf.ones_initializer()) if scale else tf.ones(channels)
         statistics = [
-            slim.model_variable(name, channels, initializer=initializer, trainable=False, **_MEAN_OVER_REPLICAS)
+            slim.model_variable(name, channels, initializer=initializer, trainable=False, **_ONE_FOR_EACH_REPLICA)
             for name, initializer in (("moving_mean", tf.zeros_initializer()), ("moving_variance", tf.ones_initializer()))
         ]
     if is_training and not slim_net.is_frozen(beta):

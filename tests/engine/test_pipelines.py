@@ -28,6 +28,18 @@ def test_the_order_goes_on_from_any_position():
     assert positions(10, 35, seed=6, start=0) != whole
 
 
+@pytest.mark.parametrize(("num_examples", "batch_size", "count"), [(10, 4, 2), (7, 6, 3), (5, 12, 2), (10, 5, 1)])
+def test_shares_make_up_the_whole_order(num_examples, batch_size, count):
+    start, batches, size = 3, 5, batch_size // count
+    whole = positions(num_examples, batches * batch_size, seed=2, start=start)
+    shares = [
+        positions(num_examples, batches * size, seed=2, start=start, batch_size=batch_size, share=pipelines.Share(index, count))
+        for index in range(count)
+    ]
+    together = [row for batch in range(batches) for share in shares for row in share[batch * size : (batch + 1) * size]]
+    assert together == whole
+
+
 def test_first_places_are_shared_out_evenly():
     first = collections.Counter(example for epoch, example in positions(5, 5 * 2000, seed=1, start=0)[::5])
     assert all(abs(count - 400) < 80 for count in first.values())  # 4.5 standard deviations

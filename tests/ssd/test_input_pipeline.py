@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from engine import images, stored_images
+from engine.pipelines import Share
 from engine.record_reader import RecordFiles
 from ssd import dataset, input_pipeline, nets
 from ssd.anchors import make_anchors
@@ -57,6 +58,14 @@ def test_batches_go_on_in_the_middle_of_an_epoch(records):
     assert_same(first(rest, 5), whole[3:])
     seen = np.concatenate([batch["example"] for batch in whole])[:24]
     assert sorted(seen) == list(range(24))
+
+
+def test_a_process_reads_its_share_of_each_batch(records):
+    whole = first(input_pipeline.training_batches(records, ANCHORS, batch_size=6, **SETTINGS), 5)
+    for index in (0, 2):
+        share = input_pipeline.training_batches(records, ANCHORS, batch_size=6, share=Share(index, 3), **SETTINGS)
+        rows = slice(2 * index, 2 * index + 2)
+        assert_same(first(share, 5), [{name: value[rows] for name, value in batch.items()} for batch in whole])
 
 
 def test_a_sample_can_be_made_again(records):

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from engine.errors import UserError
-from ssd.losses import MININGS, NORMALIZERS, choose_highest, multibox_loss
+from ssd.losses import MININGS, NORMALIZERS, choose_highest, count_anchors, multibox_loss
 from tests import oracles
 
 FORMS = list(itertools.product(MININGS, NORMALIZERS))
@@ -235,3 +235,32 @@ def test_choose_highest_against_sorting():
 def test_choose_highest_takes_minus_zero_for_zero():
     chosen = choose_highest(np.float32([[-0.0, 0.0, -0.0]]), np.ones((1, 3), bool), np.int32([2]))
     assert chosen.numpy().tolist() == [[True, True, False]]
+
+
+# --- In parts ---
+
+
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+@pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
+def test_parts_of_a_batch_add_up_to_the_whole(normalizer, share):
+    """Also where a part has no positive (padding alone), and where one has all of them."""
+    batch = random_batch(np.random.default_rng(3), (4, A, C), share)
+    batch[2][:2] = 0  # the first part is all background
+    options = {"mining": "image", "normalizer": normalizer, **TUNED}
+    rules = {"negative_ratio": 2.5, "min_negatives_per_image": 3}
+    parts = [[array[:2] for array in batch], [array[2:] for array in batch]]
+    counts = [count_anchors(part[2], part[4], **rules) for part in parts]
+    total = {name: counts[0][name] + counts[1][name] for name in counts[0]}
+    terms = [multibox_loss(*part, **options, counts=total) for part in parts]
+    check_terms(
+        {name: terms[0][name] + terms[1][name] for name in TERMS},
+        {name: float(value) for name, value in multibox_loss(*batch, **options).items()},
+    )
+
+
+def test_counts_by_hand():
+    labels = np.int64([[1, 2, 0, 0, 0], [0, 0, 0, 0, 0]])
+    ious = np.float32([[0.9, 0.8, 0.6, 0.1, 0.0], [0.1, 0.2, 0.3, 0.7, 0.0]])
+    counts = count_anchors(labels, ious, negative_ratio=3.0, min_negatives_per_image=3)
+    # The first picture wants 6 negatives and has 2 candidates; the second wants 3 of 4.
+    assert {name: float(value) for name, value in counts.items()} == {"positives": 2, "negatives": 2 + 3}

@@ -1,0 +1,131 @@
+"""Several devices, and several processes, that hold a copy of the net each and train it in step, by `tf.distribute`.
+
+A batch is split evenly over the replicas. Losses are divided by counts over the whole batch, gradients are summed, and
+every replica makes the same update: the result is that of one device with the same batch, up to rounding. Batch
+normalisation sees the pictures of its own replica, and its moving statistics are averaged after every step, so that the
+state is the same everywhere and any process can save it alone.
+"""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from engine.errors import UserError
+from engine.pipelines import Share
+
+Batch = dict[str, tf.Tensor]
+_SUM = tf.distribute.ReduceOp.SUM
+
+
+class Replicas:
+    """The devices that train: one without a strategy, else those of the strategy.
+
+    Attributes:
+        strategy: None where there is one device only, which then costs nothing beyond itself.
+        share: this process's part of every batch.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy | None = None, share: Share = Share()):
+        self.strategy, self.share = strategy, share
+
+    @property
+    def count(self) -> int:
+        """Over all processes."""
+        return 1 if self.strategy is None else self.strategy.num_replicas_in_sync
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes checkpoints and logs."""
+        return self.share.index == 0
+
+    def scope(self) -> contextlib.AbstractContextManager:
+        """Variables that are made while it is entered have a copy on every replica."""
+        return contextlib.nullcontext() if self.strategy is None else self.strategy.scope()
+
+    def agree(self, **wishes: bool) -> dict[str, bool]:
+        """What any of the processes wishes; all of them must ask at the same time."""
+        if self.share.count == 1:
+            return wishes
+        votes = self._sum_of_votes(tf.constant([float(wish) for wish in wishes.values()]))
+        return dict(zip(wishes, (vote > 0 for vote in votes.numpy()), strict=True))
+
+    @tf.function(autograph=False)
+    def _sum_of_votes(self, votes: tf.Tensor) -> tf.Tensor:
+        return self.strategy.reduce(_SUM, self.strategy.run(tf.identity, args=(votes,)), axis=None)
+
+    def make_step(
+        self,
+        compute: Callable[[Batch, dict[str, tf.Tensor]], tuple[dict[str, tf.Tensor], list[tf.Tensor]]],
+        update: Callable[[dict[str, tf.Tensor], list[tf.Tensor]], dict[str, tf.Tensor]],
+        count: Callable[[Batch], dict[str, tf.Tensor]],
+        statistics: Sequence[tf.Variable],
+        *,
+        xla: bool,
+    ) -> Callable[[Batch], dict[str, tf.Tensor]]:
+        """One step on every replica, for use inside a `tf.function`: this process's share of a batch -> scalars.
+
+        Args:
+            compute: (part of the batch, counts over the whole batch) -> terms of the loss, gradients.
+            update: (terms and gradients of the whole batch) -> scalars; the same on every replica.
+            count: part of the batch -> what is to be counted over the whole batch.
+            statistics: variables that `compute` moves by what it sees, and that are averaged over the replicas.
+            xla: compile `compute` as an XLA program, one for each replica: collectives have no place in one.
+        """
+        compute = tf.function(compute, jit_compile=xla, autograph=False)
+
+        def step_of_replica(batch: Batch) -> dict[str, tf.Tensor]:
+            context = tf.distribute.get_replica_context()
+            part = self._part_of(batch, context.replica_id_in_sync_group)
+            before = [tf.identity(variable) for variable in statistics]
+            terms, gradients = compute(part, context.all_reduce(_SUM, count(part)))
+            moves = [variable - value for variable, value in zip(statistics, before, strict=True)]
+            terms, gradients, moves = context.all_reduce(_SUM, [terms, gradients, moves])
+            for variable, value, move in zip(statistics, before, moves, strict=True):
+                variable.assign(value + move / self.count)
+            return update(terms, gradients)
+
+        def step(batch: Batch) -> dict[str, tf.Tensor]:
+            scalars = self.strategy.run(step_of_replica, args=(batch,))
+            return {name: self.strategy.experimental_local_results(value)[0] for name, value in scalars.items()}
+
+        return step
+
+    def _part_of(self, batch: Batch, replica: tf.Tensor) -> Batch:
+        """What one replica takes of this process's share."""
+        clones = self.count // self.share.count
+        # On the host: a device then gets its own pictures only.
+        with tf.device("/cpu:0"):
+            split = {name: tf.reshape(value, [clones, -1, *value.shape[1:]]) for name, value in batch.items()}
+            return {name: value[replica % clones] for name, value in split.items()}
+
+
+ONE_DEVICE = Replicas()
+
+
+def apply_gradients(
+    optimizer: tf.keras.optimizers.Optimizer, gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]
+) -> None:
+    """`optimizer.apply` for gradients that are the whole batch's already: Keras would sum them over the replicas again."""
+    if not tf.distribute.has_strategy():
+        optimizer.apply(gradients, variables)
+        return
+
+    def update_all(strategy: tf.distribute.Strategy, gradients: Sequence[Any]) -> None:
+        rate = optimizer.learning_rate
+        for variable, gradient in zip(variables, gradients, strict=True):
+            strategy.extended.update(variable, lambda v, g: optimizer.update_step(g, v, rate), args=(gradient,), group=False)
+
+    tf.distribute.get_replica_context().merge_call(update_all, args=(gradients,))
+    optimizer.iterations.assign_add(1)
+
+
+def moving_statistics(variables: Sequence[tf.Variable]) -> list[tf.Variable]:
+    """Those among a net's variables that the replicas move each by itself: batch normalisation's."""
+    return [v for v in variables if v.synchronization == tf.VariableSynchronization.ON_READ]
+
+
+def first_copy(variable: tf.Variable) -> tf.Variable:
+    """The variable that holds the first replica's copy; the variable itself on one device."""
+    return tf.distribute.get_strategy().experimental_local_results(variable)[0]
