@@ -9,7 +9,7 @@ import tensorflow as tf
 from classify import preprocessing
 from classify.dataset import Examples
 from engine.errors import UserError
-from engine.pipelines import Share, in_python, ordered_examples, shuffled_examples
+from engine.pipelines import WHOLE, Share, in_python, ordered_examples, shuffled_examples
 
 
 def training_batches(
@@ -21,7 +21,7 @@ def training_batches(
     recipe: str,
     seed: int,
     start: int = 0,
-    share: Share = Share(),
+    share: Share = WHOLE,
     num_preprocessing_threads: int = 4,
 ) -> tf.data.Dataset:
     """Batches without end, from the `start`-th example on, the same for any number of threads and processes.

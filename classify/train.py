@@ -90,7 +90,7 @@ def main(config: Config) -> None:
     state = training.make_state(config, net, manifest, replicas, num_examples=len(split.examples))
 
     # Where to start from
-    saver = Saver(state, config.train_dir)
+    saver = Saver(state, config.train_dir, writes=replicas.is_chief)
     if not start.begin(state, saver, existing, config):
         return
 

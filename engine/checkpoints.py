@@ -79,10 +79,13 @@ def _tree(variables: dict[str, tf.Variable]) -> dict[str, Any]:
 
 
 class Saver:
-    """Saves and restores a `TrainState` in `train_dir/model.ckpt-STEP`; keeps the 5 newest and one an hour."""
+    """Saves and restores a `TrainState` in `train_dir/model.ckpt-STEP`; keeps the 5 newest and one an hour.
 
-    def __init__(self, state: TrainState, train_dir: str | pathlib.Path):
-        self._state, self._folder = state, pathlib.Path(train_dir)
+    One that does not write, since another process does, only says where the checkpoint is.
+    """
+
+    def __init__(self, state: TrainState, train_dir: str | pathlib.Path, *, writes: bool = True):
+        self._state, self._folder, self._writes = state, pathlib.Path(train_dir), writes
         self._checkpoint = state.checkpoint()
         self._manager = tf.train.CheckpointManager(
             self._checkpoint,
@@ -102,6 +105,8 @@ class Saver:
         step = int(self._state.step)
         if self._newest and self._newest[0] == step:
             return self._newest[1]
+        if not self._writes:
+            return str(self._folder / f"model.ckpt-{step}")
         try:
             self._newest = step, self._manager.save(checkpoint_number=step)
         except (tf.errors.OpError, OSError) as error:

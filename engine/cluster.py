@@ -2,47 +2,190 @@
 
 import json
 import os
+import re
+import signal
 import socket
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 
+# TensorFlow's strategy takes over a coordination service that is configured already; there is no public way to say how
+# long it waits for a silent worker.
+from tensorflow.compiler.xla.tsl.protobuf.coordination_config_pb2 import CoordinatedJob
+from tensorflow.python.eager import context as tf_context
+
 from engine.distribution import ONE_DEVICE, Replicas
 from engine.errors import UserError
+from engine.pipelines import Share
 from engine.progress import say
 from engine.train_flags import TrainFlags
 
 
+class Workers(NamedTuple):
+    """The processes that train in step.
+
+    Attributes:
+        hosts: HOST:PORT of each; empty for a process that trains alone.
+        task: which of them this one is.
+        source: what says so, for messages.
+    """
+
+    hosts: tuple[str, ...] = ()
+    task: int = 0
+    source: str = ""
+
+
 def connect(config: TrainFlags) -> Replicas:
-    """The replicas that the flags ask for. Called before TensorFlow has computed anything.
+    """The replicas that the flags ask for, once all of them are there. Called before TensorFlow has computed anything.
 
     Raises:
-        UserError: there are fewer devices than clones, or the batch cannot be split over them.
+        UserError: an address or a task that cannot be, fewer devices than clones, a batch that cannot be split over them.
     """
-    if config.batch_size % config.num_clones:
-        raise UserError(f"--batch_size={config.batch_size}: cannot be split evenly over {config.num_clones} replicas")
-    replicas = _clones(config)
+    workers, count = find_workers(config.worker_hosts, config.task), count_replicas(config)
+    if config.batch_size % count:
+        raise UserError(f"--batch_size={config.batch_size}: cannot be split evenly over {count} replicas")
+    if config.clone_on_cpu:
+        tf.config.set_visible_devices([], "GPU")
+    replicas = _join(workers, config) if len(workers.hosts) > 1 else _clones(config)
     if replicas.count > 1:
-        say(f"{replicas.count} clones train in step, {config.batch_size // replicas.count} pictures each")
+        say(f"{replicas.count} replicas train in step, {config.batch_size // replicas.count} pictures each")
     return replicas
 
 
+def count_replicas(config: TrainFlags) -> int:
+    """How many replicas `connect` will find."""
+    return config.num_clones * max(1, len(find_workers(config.worker_hosts, config.task).hosts))
+
+
+def find_workers(worker_hosts: tuple[str, ...], task: int | None) -> Workers:
+    """The processes as the flags say, else as TF_CONFIG or Slurm's variables do; checked."""
+    if worker_hosts:
+        workers = Workers(worker_hosts, -1 if task is None else task, f"--worker_hosts={','.join(worker_hosts)}")
+        if task is None:
+            raise UserError(f"--task must be given with --worker_hosts: from 0 to {len(worker_hosts) - 1}")
+    elif task is not None:
+        raise UserError(f"--task={task} needs --worker_hosts")
+    elif os.environ.get("TF_CONFIG"):
+        workers = _from_tf_config(os.environ["TF_CONFIG"])
+    elif int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
+        workers = _from_slurm()
+    else:
+        return Workers()
+    _check(workers)
+    return workers
+
+
+def _from_tf_config(text: str) -> Workers:
+    """chief, if there is one, and then worker 0, 1, ... in the order of TensorFlow's guide."""
+    source = "TF_CONFIG"
+    try:
+        parsed = json.loads(text)
+        jobs, kind, index = parsed["cluster"], parsed["task"]["type"], int(parsed["task"]["index"])
+        counts = {name: len(jobs[name]) for name in ("chief", "worker") if name in jobs}
+        hosts = tuple(host for name in counts for host in jobs[name])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{source}: not of the form {{'cluster': .., 'task': {{'type': .., 'index': ..}}}} ({error})") from None
+    if kind not in counts or set(jobs) - counts.keys():
+        raise UserError(f"{source}: task type {kind!r} of the jobs {', '.join(jobs)}; only chief and worker are known")
+    if not 0 <= index < counts[kind]:
+        raise UserError(f"{source}: task {kind} {index} is not among its {counts[kind]}")
+    return Workers(hosts, index + (counts.get("chief", 0) if kind == "worker" else 0), source)
+
+
+def _from_slurm() -> Workers:
+    # One GPU a task is no more than a way to have the addresses: which GPUs a task takes is decided below, like anywhere.
+    tasks = max(map(int, re.findall(r"\d+", os.environ.get("SLURM_STEP_TASKS_PER_NODE", "1"))))
+    try:
+        resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(gpus_per_node=tasks, gpus_per_task=1, auto_set_gpu=False)
+        hosts = tuple(resolver.cluster_spec().as_dict()["worker"])
+    except (RuntimeError, ValueError) as error:
+        raise UserError(f"Slurm's variables: {error}") from None
+    return Workers(hosts, resolver.task_id, "Slurm's variables")
+
+
+def _check(workers: Workers) -> None:
+    hosts, task, source = workers
+    for host in hosts:
+        if not re.fullmatch(r"(\[.+\]|[^:\s]+):\d{1,5}", host) or not 0 < int(host.rpartition(":")[2]) < 65536:
+            raise UserError(f"{source}: {host!r} is not of the form HOST:PORT")
+    if repeated := [host for host in hosts if hosts.count(host) > 1]:
+        raise UserError(f"{source}: {repeated[0]} stands there twice")
+    if task >= len(hosts):
+        raise UserError(f"--task={task}: {source} names {len(hosts)} workers, tasks 0 to {len(hosts) - 1}")
+    for host in hosts:
+        try:
+            socket.getaddrinfo(_name(host), None)
+        except OSError as error:
+            raise UserError(f"{source}: {host}: {error.strerror or error}") from None
+    _check_port(source, hosts[task])
+
+
+def _check_port(source: str, host: str) -> None:
+    """TensorFlow ends the whole process when it cannot have its port."""
+    with socket.socket() as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(("", int(host.rpartition(":")[2])))
+            listening.listen()
+        except OSError as error:
+            raise UserError(f"{source}: {host}: this worker's port cannot be used ({error.strerror})") from None
+
+
+def _name(host: str) -> str:
+    return host.rpartition(":")[0].strip("[]")
+
+
 def _clones(config: TrainFlags) -> Replicas:
-    """The devices of this machine alone."""
-    if config.clone_on_cpu:
-        tf.config.set_visible_devices([], "GPU")
+    """The devices of this process alone."""
     if config.num_clones == 1:
         return ONE_DEVICE
     if config.clone_on_cpu:
-        kind = "CPU"
-        _split_cpu(config.num_clones)
-    else:
-        kind = "GPU"
-        if (found := len(tf.config.list_physical_devices("GPU"))) < config.num_clones:
-            raise UserError(f"--num_clones={config.num_clones}: there are {found} GPUs; --clone_on_cpu takes the CPU")
+        parts = [tf.config.LogicalDeviceConfiguration()] * config.num_clones
+        tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], parts)
+    elif (found := len(tf.config.list_physical_devices("GPU"))) < config.num_clones:
+        raise UserError(f"--num_clones={config.num_clones}: there are {found} GPUs; --clone_on_cpu takes the CPU")
+    kind = "CPU" if config.clone_on_cpu else "GPU"
     return Replicas(tf.distribute.MirroredStrategy([f"/{kind}:{i}" for i in range(config.num_clones)]))
 
 
-def _split_cpu(parts: int) -> None:
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * parts)
+def _join(workers: Workers, config: TrainFlags) -> Replicas:
+    """Waits until all workers are there."""
+    hosts, task, source = workers
+    _choose_gpus(workers, config.num_clones)
+    say(f"worker {task} of {len(hosts)} at {hosts[task]}, until all are there ({source})")
+    milliseconds = int(config.worker_timeout_secs * 1000)
+    tf_context.context().configure_coordination_service(
+        service_type="standalone",
+        service_leader="/job:worker/replica:0/task:0",
+        heartbeat_timeout_in_ms=milliseconds,
+        shutdown_barrier_timeout_in_ms=milliseconds,
+        coordinated_jobs=[CoordinatedJob(name="worker", num_tasks=len(hosts))],
+    )
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec({"worker": list(hosts)}),
+        task_type="worker",
+        task_id=task,
+        num_accelerators={"GPU": len(tf.config.get_visible_devices("GPU"))},
+    )
+    # While TensorFlow waits, Python's own handler would not be called: Ctrl-C is to end the process.
+    handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        strategy = tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+    except (tf.errors.OpError, RuntimeError) as error:
+        raise UserError(f"{source}: the workers did not come together ({str(error).splitlines()[0]})") from None
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    return Replicas(strategy, Share(task, len(hosts)), hosts)
+
+
+def _choose_gpus(workers: Workers, wanted: int) -> None:
+    """Workers on one machine take its GPUs in turn, unless each is shown its own only."""
+    gpus = tf.config.get_visible_devices("GPU")
+    if not gpus and wanted > 1:
+        raise UserError(f"--num_clones={wanted}: a worker has one clone where there is no GPU; start more workers")
+    names = [_name(host) for host in workers.hosts]
+    before = names[: workers.task].count(names[workers.task]) * wanted
+    first = before if len(gpus) >= names.count(names[workers.task]) * wanted else 0
+    if gpus and len(gpus) < wanted:
+        raise UserError(f"--num_clones={wanted}: there are {len(gpus)} GPUs")
+    tf.config.set_visible_devices(gpus[first : first + wanted], "GPU")

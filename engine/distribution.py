@@ -7,13 +7,15 @@ state is the same everywhere and any process can save it alone.
 """
 
 import contextlib
-from collections.abc import Callable, Sequence
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from engine.errors import UserError
-from engine.pipelines import Share
+from engine.pipelines import WHOLE, Share
 
 Batch = dict[str, tf.Tensor]
 _SUM = tf.distribute.ReduceOp.SUM
@@ -25,10 +27,11 @@ class Replicas:
     Attributes:
         strategy: None where there is one device only, which then costs nothing beyond itself.
         share: this process's part of every batch.
+        hosts: the addresses of all processes, if there are several.
     """
 
-    def __init__(self, strategy: tf.distribute.Strategy | None = None, share: Share = Share()):
-        self.strategy, self.share = strategy, share
+    def __init__(self, strategy: tf.distribute.Strategy | None = None, share: Share = WHOLE, hosts: Sequence[str] = ()):
+        self.strategy, self.share, self.hosts = strategy, share, hosts
 
     @property
     def count(self) -> int:
@@ -36,24 +39,55 @@ class Replicas:
         return 1 if self.strategy is None else self.strategy.num_replicas_in_sync
 
     @property
+    def _clones(self) -> int:
+        return self.count // self.share.count
+
+    @property
     def is_chief(self) -> bool:
         """Whether this process writes checkpoints and logs."""
         return self.share.index == 0
 
-    def scope(self) -> contextlib.AbstractContextManager:
-        """Variables that are made while it is entered have a copy on every replica."""
-        return contextlib.nullcontext() if self.strategy is None else self.strategy.scope()
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[None]:
+        """Variables that are made while it is entered have a copy on every replica, with the chief's initial value."""
+        with contextlib.nullcontext() if self.strategy is None else self.strategy.scope(), self.naming_lost_workers():
+            yield
 
-    def agree(self, **wishes: bool) -> dict[str, bool]:
-        """What any of the processes wishes; all of them must ask at the same time."""
+    def any(self, wish: bool) -> bool:
+        """Whether any of the processes wishes it; all of them must ask at the same time."""
+        return wish if self.share.count == 1 else bool(self._sum(tf.constant(int(wish), tf.int64)))
+
+    def refuse_differences(self, facts: dict[str, Any]) -> None:
+        """Raises `UserError` where another process holds other facts than this one; all must ask at the same time."""
         if self.share.count == 1:
-            return wishes
-        votes = self._sum_of_votes(tf.constant([float(wish) for wish in wishes.values()]))
-        return dict(zip(wishes, (vote > 0 for vote in votes.numpy()), strict=True))
+            return
+        ours = tf.constant([zlib.crc32(repr(fact).encode()) for fact in facts.values()], tf.int64)
+        row = tf.one_hot(self.share.index, self.share.count, dtype=tf.int64)
+        with self.naming_lost_workers():
+            everyones = (self._sum(row[:, None] * ours) // self._clones).numpy()  # [processes, facts]
+        for name, column in zip(facts, everyones.T, strict=True):
+            if (column != column[0]).any():
+                other = int((column != column[self.share.index]).nonzero()[0][0])
+                raise UserError(f"worker {other} ({self.hosts[other]}) differs from this one in {name}")
 
     @tf.function(autograph=False)
-    def _sum_of_votes(self, votes: tf.Tensor) -> tf.Tensor:
-        return self.strategy.reduce(_SUM, self.strategy.run(tf.identity, args=(votes,)), axis=None)
+    def _sum(self, value: tf.Tensor) -> tf.Tensor:
+        return self.strategy.reduce(_SUM, self.strategy.run(tf.identity, args=(value,)), axis=None)
+
+    @contextlib.contextmanager
+    def naming_lost_workers(self) -> Iterator[None]:
+        """Turns what TensorFlow says when another process is gone into a `UserError`."""
+        try:
+            yield
+        except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as error:
+            if self.share.count == 1:
+                raise
+            tasks = [int(task) for task in re.findall(r"/job:worker/replica:\d+/task:(\d+)", error.message)]
+            lost = [f"{task} ({self.hosts[task]})" for task in dict.fromkeys(tasks) if task != self.share.index]
+            raise UserError(
+                f"lost worker {' or '.join(lost) or 'or its connection'}: it ended or cannot be reached; start all of them"
+                " again, and they go on from the last checkpoint"
+            ) from None
 
     def make_step(
         self,
@@ -94,11 +128,10 @@ class Replicas:
 
     def _part_of(self, batch: Batch, replica: tf.Tensor) -> Batch:
         """What one replica takes of this process's share."""
-        clones = self.count // self.share.count
         # On the host: a device then gets its own pictures only.
         with tf.device("/cpu:0"):
-            split = {name: tf.reshape(value, [clones, -1, *value.shape[1:]]) for name, value in batch.items()}
-            return {name: value[replica % clones] for name, value in split.items()}
+            split = {name: tf.reshape(value, [self._clones, -1, *value.shape[1:]]) for name, value in batch.items()}
+            return {name: value[replica % self._clones] for name, value in split.items()}
 
 
 ONE_DEVICE = Replicas()

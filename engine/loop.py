@@ -105,24 +105,27 @@ def train(
     log_every_n_steps: int,
     save_interval_secs: float,
     save_summaries_secs: float,
+    replicas: Replicas = ONE_DEVICE,
 ) -> None:
     """Steps until `max_steps`, a signal to stop, or a loss that is not finite; the last state is saved.
 
     Raises:
         UserError: the loss or its gradient stopped being finite (the batch is saved beside the checkpoints, which
-            stay as they are), the memory did not suffice, or the input could not be read.
+            stay as they are), the memory did not suffice, the input could not be read, or another process is lost.
     """
     clock, average = _Clock(save_interval_secs, save_summaries_secs), _LossAverage()
     batch_iterator = pipelines.iterate(batches)
     saver.save()
-    with _StopRequest() as stop:
-        while int(state.step) < max_steps and not stop.requested:
-            batch = _next_or_save(batch_iterator, saver)
+    with _StopRequest() as stop, replicas.naming_lost_workers():
+        while int(state.step) < max_steps:
+            batch = _next_or_save(batch_iterator, saver, replicas)
+            if replicas.any(bool(stop.requested)):
+                break
             scalars = _run_step(train_step, batch)
             step = int(state.step)
-            _refuse_non_finite(scalars, batch, step, run_log.folder)
+            _refuse_non_finite(scalars, batch, step, run_log.folder, replicas)
             scalars["loss_average"] = average.update(scalars["loss"])
-            clock.stepped(len(batch["example"]))
+            clock.stepped(len(batch["example"]) * replicas.share.count)
             if step % log_every_n_steps == 0 or step == max_steps:
                 say(clock.line(step, scalars["loss"], max_steps))
                 run_log.scalars(step, scalars)
@@ -134,16 +137,21 @@ def train(
                 with clock.paused():
                     saver.save()
         prefix = saver.save()
-    if stop.requested:
-        say(f"stopped by {stop.requested} after step {int(state.step)}; the same command goes on from {prefix}")
+        # None ends before the checkpoint is there.
+        replicas.any(False)
+    if int(state.step) < max_steps:
+        by = stop.requested or "another worker"
+        say(f"stopped by {by} after step {int(state.step)}; the same command goes on from {prefix}")
 
 
-def _next_or_save(batches: Iterator[Batch], saver: Saver) -> Batch:
-    """The next batch; when the input fails, the good steps since the last checkpoint are saved first."""
+def _next_or_save(batches: Iterator[Batch], saver: Saver, replicas: Replicas) -> Batch:
+    """The next batch; when the input fails, the good steps since the last checkpoint are saved first, by all processes."""
     try:
         return next(batches)
     except UserError:
+        replicas.any(True)
         saver.save()
+        replicas.any(False)
         raise
 
 
@@ -155,10 +163,11 @@ def _run_step(train_step: Callable, batch: Batch) -> dict[str, float]:
         raise UserError(f"out of memory at --batch_size={pictures}: take a smaller one ({error.message[:100]})") from None
 
 
-def _refuse_non_finite(scalars: dict[str, float], batch: Batch, step: int, folder: pathlib.Path) -> None:
+def _refuse_non_finite(scalars: dict[str, float], batch: Batch, step: int, folder: pathlib.Path, replicas: Replicas) -> None:
     if math.isfinite(scalars["loss"]) and math.isfinite(scalars["gradient_norm"]):
         return
-    path = folder / f"non_finite_step_{step}.npz"
+    worker = "" if replicas.is_chief else f"_worker_{replicas.share.index}"
+    path = folder / f"non_finite_step_{step}{worker}.npz"
     with writing(path):
         np.savez_compressed(path, **{name: value.numpy() for name, value in batch.items()})
     values = ", ".join(f"{name} = {value:g}" for name, value in scalars.items())

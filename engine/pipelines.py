@@ -20,8 +20,11 @@ class Share(NamedTuple):
         return batch_size // self.count
 
 
+WHOLE = Share()
+
+
 def shuffled_examples(
-    num_examples: int, *, seed: int, start: int, batch_size: int = 1, share: Share = Share()
+    num_examples: int, *, seed: int, start: int, batch_size: int = 1, share: Share = WHOLE
 ) -> tf.data.Dataset:
     """The endless sequence of (epoch, example) from position `start` on: every epoch a fresh permutation.
 

@@ -10,11 +10,17 @@ from engine.files import write_json, write_text, writing
 
 
 class RunLog:
-    """Writes a run's options once and its numbers and pictures as it goes; `step` is where it starts or goes on."""
+    """Writes a run's options once and its numbers and pictures as it goes; `step` is where it starts or goes on.
 
-    def __init__(self, folder: str | pathlib.Path, config: dict[str, Any], *, step: int):
-        self.folder = pathlib.Path(folder)
+    One that does not write, since another process does, is silent.
+    """
+
+    def __init__(self, folder: str | pathlib.Path, config: dict[str, Any], *, step: int, writes: bool = True):
+        self.folder, self._writes = pathlib.Path(folder), writes
         self._metrics = self.folder / "metrics.jsonl"
+        self._writer = tf.summary.create_noop_writer()
+        if not writes:
+            return
         write_json(self.folder / "config.json", config)
         self._forget_after(step)
         self._writer = tf.summary.create_file_writer(str(self.folder))
@@ -27,6 +33,8 @@ class RunLog:
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
         """A line of metrics.jsonl, and a point on each of TensorBoard's curves."""
+        if not self._writes:
+            return
         with writing(self._metrics), self._metrics.open("a", encoding="utf-8") as metrics:
             metrics.write(json.dumps({"step": step, **values}) + "\n")
         with self._writer.as_default(step):

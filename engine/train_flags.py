@@ -78,8 +78,11 @@ class TrainFlags:
     # Devices.
     gpu_memory_fraction: float | None = flag(None, "cap on each GPU's memory (default: grows as needed)", above=0, maximum=1)
     xla: str = flag("auto", "compile the train step as one XLA program", choices=("auto", "on", "off"))
-    num_clones: int = flag(1, "copies of the net that train in step, each on a GPU of its own", minimum=1)
+    num_clones: int = flag(1, "copies of the net that train in step in this process, each on a GPU of its own", minimum=1)
     clone_on_cpu: bool = flag(False, "compute on the CPU; several clones share it")
+    worker_hosts: tuple[str, ...] = flag((), "HOST:PORT of every process that trains in step, the chief first")
+    task: int | None = flag(None, "which of --worker_hosts this process is, from 0", minimum=0)
+    worker_timeout_secs: float = flag(30.0, "a worker that is not heard of for so long is lost, and the others end", minimum=1)
 
 
 def make_optimizer(flags: TrainFlags, *, num_examples: int) -> tf.keras.optimizers.Optimizer:

@@ -14,11 +14,28 @@ from engine.run_log import RunLog
 from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
 
+# Between the processes that train in step: what each of them is, where it finds its files, and how it reads them.
+_MAY_DIFFER = (
+    "task",
+    "worker_hosts",
+    "train_dir",
+    "dataset_dir",
+    "data_dir",
+    "checkpoint_path",
+    "num_readers",
+    "num_preprocessing_threads",
+    "gpu_memory_fraction",
+)
+
 
 def make_state(
     config: TrainFlags, net: SlimNet, manifest: dict[str, Any], replicas: Replicas, *, num_examples: int
 ) -> TrainState:
     """The net with its optimizer and averages as the flags ask for, not yet trained; `num_examples` make an epoch."""
+    same = {name: value for name, value in flags.to_json(config).items() if name not in _MAY_DIFFER}
+    facts = {f"--{name}": value for name, value in same.items()}
+    facts |= {"the addresses of the workers": replicas.hosts, "its data set": (num_examples, manifest)}
+    replicas.refuse_differences(facts)
     trainable = checkpoints.select_trainable(net, config.trainable_scopes)
     decay = config.moving_average_decay
     with replicas.scope():
@@ -61,16 +78,22 @@ def run(
         replicas=replicas,
         count=count,
     )
-    run_log = RunLog(config.train_dir, flags.to_json(config), step=int(state.step))
+    replicas.refuse_differences({"the checkpoint it starts from (--train_dir must be the same folder)": int(state.step)})
+    run_log = RunLog(config.train_dir, flags.to_json(config), step=int(state.step), writes=replicas.is_chief)
     loop.train(
         train_step,
         batches,
         state,
         saver,
         run_log,
-        make_summarise(run_log),
+        make_summarise(run_log) if replicas.is_chief else _summarise_nothing,
         max_steps=config.max_number_of_steps,
         log_every_n_steps=config.log_every_n_steps,
         save_interval_secs=config.save_interval_secs,
         save_summaries_secs=config.save_summaries_secs,
+        replicas=replicas,
     )
+
+
+def _summarise_nothing(batch: Batch, step: int) -> None:
+    """For the processes beside the chief, whose pictures would be much the same."""

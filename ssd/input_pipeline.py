@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from engine.pipelines import Share, in_python, ordered_examples, read_records, shuffled_examples
+from engine.pipelines import WHOLE, Share, in_python, ordered_examples, read_records, shuffled_examples
 from engine.record_fields import decode
 from engine.record_reader import RecordFiles
 from ssd import encoding, preprocessing
@@ -22,7 +22,7 @@ def training_batches(
     match_threshold: float,
     seed: int,
     start: int = 0,
-    share: Share = Share(),
+    share: Share = WHOLE,
     labels_offset: int = 0,
     num_readers: int = 4,
     num_preprocessing_threads: int = 4,

@@ -55,8 +55,6 @@ def main(config: Config) -> None:
     config = _resolved(config)
     devices.prepare(seed=config.seed, gpu_memory_fraction=config.gpu_memory_fraction)
     replicas = cluster.connect(config)
-    if config.mining == "batch" and replicas.count > 1:
-        raise UserError("--mining=batch compares all anchors of a batch, which is on one device only; --mining=image works")
 
     # Data
     split = dataset.open_split(config.dataset_dir, config.dataset_name, config.dataset_split_name)
@@ -75,7 +73,7 @@ def main(config: Config) -> None:
     state = training.make_state(config, net, manifest, replicas, num_examples=len(split.records))
 
     # Where to start from
-    saver = Saver(state, config.train_dir)
+    saver = Saver(state, config.train_dir, writes=replicas.is_chief)
     take_over = fine_tuning.take_over_rule(config.model_name, manifest["class_names"])
     if not start.begin(state, saver, existing, config, take_over=take_over):
         return
@@ -166,6 +164,8 @@ def _resolved(config: Config) -> Config:
     size = nets.NETS[config.model_name].image_size
     if config.train_image_size not in (None, size):
         raise UserError(f"--train_image_size={config.train_image_size}: {config.model_name} takes pictures of {size} only")
+    if config.mining == "batch" and (replicas := cluster.count_replicas(config)) > 1:
+        raise UserError(f"--mining=batch compares all anchors of a batch: not with {replicas} replicas; --mining=image does")
     steps = config.learning_rate_boundaries
     if any(before >= after for before, after in zip((0, *steps), steps, strict=False)):
         raise UserError(f"--learning_rate_boundaries={','.join(map(str, steps))}: must be rising steps from 1 on")

@@ -5,7 +5,9 @@ A command of its own, since the CPU can be split into logical devices only befor
 
 import sys
 
-import engine  # noqa: F401, I001  before TensorFlow
+import engine  # noqa: F401  before TensorFlow
+
+# isort: split
 import numpy as np
 import tensorflow as tf
 import tf_slim as slim
@@ -33,8 +35,8 @@ def build(images, is_training):
     return slim.conv2d(normalised, 2, 1, scope="conv1", activation_fn=None)
 
 
-def main(path, xla):
-    replicas = connect(TrainFlags(num_clones=2, clone_on_cpu=True, batch_size=BATCH))
+def run(replicas, *, xla):
+    """Every copy of every variable after the steps, and what was counted."""
     with replicas.scope():
         net = SlimNet("net", build, [SIZE, SIZE, 3])
         optimizer = optim.make_optimizer("sgd", 0.5)
@@ -49,12 +51,19 @@ def main(path, xla):
         return {"pictures": tf.constant(batch["image"].shape[0], tf.float32)}
 
     options = {"weight_decay": 0.0, "bias_learning_rate_factor": 1.0, "clip_gradient_norm": None}
-    step = loop.make_train_step(state, losses, xla=xla == "xla", replicas=replicas, count=count, **options)
-    scalars = [step(batch) for batch in make_batches()]
+    step = loop.make_train_step(state, losses, xla=xla, replicas=replicas, count=count, **options)
+    for batch in make_batches():
+        step(batch)
     found = {name: np.stack([copy.numpy() for copy in v.values]) for name, v in net.variables_by_name.items()}
     found |= {f"{name}/average": np.stack([copy.numpy() for copy in v.values]) for name, v in averages.averages.items()}
     told = {"step": int(state.step), "examples": int(state.examples), "traces": step.experimental_get_tracing_count()}
-    np.savez(path, **found, **told, loss=[float(each["loss"]) for each in scalars])
+    return {**found, **told}
+
+
+def main(plain_path, xla_path):
+    replicas = connect(TrainFlags(num_clones=2, clone_on_cpu=True, batch_size=BATCH))
+    np.savez(plain_path, **run(replicas, xla=False))
+    np.savez(xla_path, **run(replicas, xla=True))
 
 
 if __name__ == "__main__":

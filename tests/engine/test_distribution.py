@@ -11,12 +11,17 @@ from tests.conftest import run_command
 from tests.engine.replicated_steps import BATCH, DECAY, SIZE, STEPS, make_batches
 
 
-@pytest.fixture(scope="module", params=["plain", "xla"])
-def found(request, tmp_path_factory):
-    path = tmp_path_factory.mktemp("replicas") / "found.npz"
-    done = run_command("-m", "tests.engine.replicated_steps", path, request.param)
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("replicas")
+    done = run_command("-m", "tests.engine.replicated_steps", folder / "plain.npz", folder / "xla.npz")
     assert done.returncode == 0, done.stderr
-    with np.load(path) as arrays:
+    return folder
+
+
+@pytest.fixture(scope="module", params=["plain", "xla"])
+def found(request, written):
+    with np.load(written / f"{request.param}.npz") as arrays:
         return dict(arrays)
 
 
