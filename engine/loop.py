@@ -18,6 +18,7 @@ from engine.errors import UserError
 from engine.files import writing
 from engine.progress import say
 from engine.run_log import RunLog
+from engine.validation import Validation
 
 Batch = dict[str, tf.Tensor]
 
@@ -100,6 +101,7 @@ def train(
     saver: Saver,
     run_log: RunLog,
     summarise: Callable[[Batch, int], None],
+    validation: Validation | None,
     *,
     max_steps: int,
     log_every_n_steps: int,
@@ -107,7 +109,7 @@ def train(
     save_summaries_secs: float,
     replicas: Replicas = ONE_DEVICE,
 ) -> None:
-    """Steps until `max_steps`, a signal to stop, or a loss that is not finite; the last state is saved.
+    """Steps until `max_steps`, a signal to stop, no better evaluations, or a loss that is not finite; saves the last state.
 
     Raises:
         UserError: the loss or its gradient stopped being finite (the batch is saved beside the checkpoints, which
@@ -115,13 +117,14 @@ def train(
     """
     clock, average = _Clock(save_interval_secs, save_summaries_secs), _LossAverage()
     batch_iterator = pipelines.iterate(batches)
+    stopped = False
     saver.save()
     with _StopRequest() as stop, replicas.naming_lost_workers():
         while int(state.step) < max_steps:
             batch = _next_or_save(batch_iterator, saver, replicas)
-            if replicas.any(bool(stop.requested)):
+            if stopped := replicas.any(bool(stop.requested)):
                 break
-            scalars = _run_step(train_step, batch)
+            scalars = _run_step(train_step, batch, replicas)
             step = int(state.step)
             _refuse_non_finite(scalars, batch, step, run_log.folder, replicas)
             scalars["loss_average"] = average.update(scalars["loss"])
@@ -136,10 +139,15 @@ def train(
             if clock.save_due():
                 with clock.paused():
                     saver.save()
+            if validation is not None and validation.due(step):
+                with clock.paused():
+                    is_over = _evaluate(validation, state, saver, run_log, replicas)
+                if is_over:
+                    break
         prefix = saver.save()
         # None ends before the checkpoint is there.
         replicas.any(False)
-    if int(state.step) < max_steps:
+    if stopped:
         by = stop.requested or "another worker"
         say(f"stopped by {by} after step {int(state.step)}; the same command goes on from {prefix}")
 
@@ -155,11 +163,18 @@ def _next_or_save(batches: Iterator[Batch], saver: Saver, replicas: Replicas) ->
         raise
 
 
-def _run_step(train_step: Callable, batch: Batch) -> dict[str, float]:
+def _evaluate(validation: Validation, state: TrainState, saver: Saver, run_log: RunLog, replicas: Replicas) -> bool:
+    """The chief evaluates, the others wait for it; whether to end since nothing gets better."""
+    if replicas.is_chief:
+        validation.run(state, saver, run_log)
+    return replicas.any(replicas.is_chief and validation.exhausted(int(state.step)))
+
+
+def _run_step(train_step: Callable, batch: Batch, replicas: Replicas) -> dict[str, float]:
     try:
         return {name: float(value) for name, value in train_step(batch).items()}
     except tf.errors.ResourceExhaustedError as error:
-        pictures = len(batch["example"])
+        pictures = len(batch["example"]) * replicas.share.count
         raise UserError(f"out of memory at --batch_size={pictures}: take a smaller one ({error.message[:100]})") from None
 
 

@@ -13,6 +13,7 @@ from engine.optim import MovingAverages
 from engine.run_log import RunLog
 from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
+from engine.validation import Validation
 
 # Between the processes that train in step: what each of them is, where it finds its files, and how it reads them.
 _MAY_DIFFER = (
@@ -56,6 +57,7 @@ def run(
     make_summarise: Callable[[RunLog], Callable[[Batch, int], None]],
     *,
     xla_on_cpu: bool,
+    validation: Validation | None = None,
     is_decayed: Callable[[str], bool] = optim.is_weight,
     loss_scale: float = 1.0,
 ) -> None:
@@ -87,6 +89,7 @@ def run(
         saver,
         run_log,
         make_summarise(run_log) if replicas.is_chief else _summarise_nothing,
+        validation,
         max_steps=config.max_number_of_steps,
         log_every_n_steps=config.log_every_n_steps,
         save_interval_secs=config.save_interval_secs,

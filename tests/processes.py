@@ -16,7 +16,7 @@ class Process:
     def __init__(self, argv, env=None):
         command = [sys.executable, *map(str, argv)]
         self.popen = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=env)
-        self.lines, self._news = [], threading.Condition()
+        self.lines, self._news, self._ended = [], threading.Condition(), False
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -26,6 +26,7 @@ class Process:
                 self.lines.append(line)
                 self._news.notify_all()
         with self._news:
+            self._ended = True
             self._news.notify_all()
 
     @property
@@ -34,9 +35,7 @@ class Process:
 
     def wait_for_line(self, start, timeout=120):
         with self._news:
-            self._news.wait_for(
-                lambda: any(line.startswith(start) for line in self.lines) or self.popen.poll() is not None, timeout
-            )
+            self._news.wait_for(lambda: self._ended or any(line.startswith(start) for line in self.lines), timeout)
         assert any(line.startswith(start) for line in self.lines), f"no line {start!r}:\n{self.told}"
 
     def wait(self, timeout=120):

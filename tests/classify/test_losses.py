@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from classify.losses import classification_losses
+from classify.losses import classification_losses, count_examples
 
 LOGITS = np.array([[2.0, 0.0, -1.0], [0.5, 0.5, 0.5]], np.float32)
 LABELS = np.array([0, 2])
@@ -34,3 +34,12 @@ def test_auxiliary_logits_weigh_less():
 def test_half_precision_logits_give_a_float32_loss():
     loss = classification_losses(tf.cast(LOGITS, tf.float16), (), LABELS)["class_loss"]
     assert loss.dtype == tf.float32
+
+
+def test_parts_of_a_batch_add_up_to_the_whole():
+    whole = classification_losses(LOGITS, (LOGITS,), LABELS, label_smoothing=0.1)
+    rows = (slice(0, 1), slice(1, 2))
+    counts = {"examples": sum(count_examples({"label": LABELS[row]})["examples"] for row in rows)}
+    parts = [classification_losses(LOGITS[r], (LOGITS[r],), LABELS[r], label_smoothing=0.1, counts=counts) for r in rows]
+    for name, value in whole.items():
+        assert float(parts[0][name] + parts[1][name]) == pytest.approx(float(value), rel=1e-6)
