@@ -55,6 +55,11 @@ class TrainState:
         if not optimizer.built:
             optimizer.build(list(trainable.values()))
 
+    def count_step(self, examples: int) -> None:
+        """One more step, on so many examples."""
+        self.step.assign_add(1)
+        self.examples.assign_add(examples)
+
     def averaged(self) -> contextlib.AbstractContextManager:
         """While entered, the net holds the averages of its weights, if the run keeps any."""
         return contextlib.nullcontext() if self.averages is None else self.averages.in_place()
@@ -116,6 +121,8 @@ class Saver:
             return str(self._folder / f"model.ckpt-{step}")
         try:
             self._newest = step, self._manager.save(checkpoint_number=step)
+        except tf.errors.UnavailableError:
+            raise  # no matter of this folder: a process that holds variables is gone
         except (tf.errors.OpError, OSError) as error:
             # What was half written keeps its space, which is short.
             shutil.rmtree(self._folder / f"model.ckpt-{step}_temp", ignore_errors=True)

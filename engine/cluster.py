@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import signal
-import socket
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -14,7 +12,9 @@ import tensorflow as tf
 from tensorflow.compiler.xla.tsl.protobuf.coordination_config_pb2 import CoordinatedJob
 from tensorflow.python.eager import context as tf_context
 
-from engine.distribution import ONE_DEVICE, Replicas
+from engine import parameter_servers
+from engine.addresses import check_addresses, name_of
+from engine.distribution import ONE_DEVICE, Replicas, ended_by_ctrl_c
 from engine.errors import UserError
 from engine.pipelines import Share
 from engine.progress import say
@@ -41,6 +41,8 @@ def connect(config: TrainFlags) -> Replicas:
     Raises:
         UserError: an address or a task that cannot be, fewer devices than clones, a batch that cannot be split over them.
     """
+    if config.ps_hosts:
+        return parameter_servers.connect(config)
     workers, count = find_workers(config.worker_hosts, config.task), count_replicas(config)
     if config.batch_size % count:
         raise UserError(f"--batch_size={config.batch_size}: cannot be split evenly over {count} replicas")
@@ -54,6 +56,8 @@ def connect(config: TrainFlags) -> Replicas:
 
 def count_replicas(config: TrainFlags) -> int:
     """How many replicas `connect` will find."""
+    if config.ps_hosts:
+        return 1
     return config.num_clones * max(1, len(find_workers(config.worker_hosts, config.task).hosts))
 
 
@@ -71,7 +75,11 @@ def find_workers(worker_hosts: tuple[str, ...], task: int | None) -> Workers:
         workers = _from_slurm()
     else:
         return Workers()
-    _check(workers)
+    if workers.task >= len(workers.hosts):
+        raise UserError(
+            f"--task={task}: {workers.source} names {len(workers.hosts)} workers, tasks 0 to {len(workers.hosts) - 1}"
+        )
+    check_addresses(workers.hosts, workers.hosts[workers.task], workers.source)
     return workers
 
 
@@ -101,38 +109,6 @@ def _from_slurm() -> Workers:
     except (RuntimeError, ValueError) as error:
         raise UserError(f"Slurm's variables: {error}") from None
     return Workers(hosts, resolver.task_id, "Slurm's variables")
-
-
-def _check(workers: Workers) -> None:
-    hosts, task, source = workers
-    for host in hosts:
-        if not re.fullmatch(r"(\[.+\]|[^:\s]+):\d{1,5}", host) or not 0 < int(host.rpartition(":")[2]) < 65536:
-            raise UserError(f"{source}: {host!r} is not of the form HOST:PORT")
-    if repeated := [host for host in hosts if hosts.count(host) > 1]:
-        raise UserError(f"{source}: {repeated[0]} stands there twice")
-    if task >= len(hosts):
-        raise UserError(f"--task={task}: {source} names {len(hosts)} workers, tasks 0 to {len(hosts) - 1}")
-    for host in hosts:
-        try:
-            socket.getaddrinfo(_name(host), None)
-        except OSError as error:
-            raise UserError(f"{source}: {host}: {error.strerror or error}") from None
-    _check_port(source, hosts[task])
-
-
-def _check_port(source: str, host: str) -> None:
-    """TensorFlow ends the whole process when it cannot have its port."""
-    with socket.socket() as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind(("", int(host.rpartition(":")[2])))
-            listening.listen()
-        except OSError as error:
-            raise UserError(f"{source}: {host}: this worker's port cannot be used ({error.strerror})") from None
-
-
-def _name(host: str) -> str:
-    return host.rpartition(":")[0].strip("[]")
 
 
 def _clones(config: TrainFlags) -> Replicas:
@@ -167,14 +143,11 @@ def _join(workers: Workers, config: TrainFlags) -> Replicas:
         task_id=task,
         num_accelerators={"GPU": len(tf.config.get_visible_devices("GPU"))},
     )
-    # While TensorFlow waits, Python's own handler would not be called: Ctrl-C is to end the process.
-    handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        strategy = tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+        with ended_by_ctrl_c():
+            strategy = tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
     except (tf.errors.OpError, RuntimeError) as error:
         raise UserError(f"{source}: the workers did not come together ({str(error).splitlines()[0]})") from None
-    finally:
-        signal.signal(signal.SIGINT, handler)
     return Replicas(strategy, Share(task, len(hosts)), hosts)
 
 
@@ -183,7 +156,7 @@ def _choose_gpus(workers: Workers, wanted: int) -> None:
     gpus = tf.config.get_visible_devices("GPU")
     if not gpus and wanted > 1:
         raise UserError(f"--num_clones={wanted}: a worker has one clone where there is no GPU; start more workers")
-    names = [_name(host) for host in workers.hosts]
+    names = [name_of(host) for host in workers.hosts]
     before = names[: workers.task].count(names[workers.task]) * wanted
     first = before if len(gpus) >= names.count(names[workers.task]) * wanted else 0
     if gpus and len(gpus) < wanted:

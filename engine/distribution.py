@@ -8,12 +8,14 @@ state is the same everywhere and any process can save it alone.
 
 import contextlib
 import re
+import signal
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from engine.checkpoints import TrainState
 from engine.errors import UserError
 from engine.pipelines import WHOLE, Share
 
@@ -74,6 +76,10 @@ class Replicas:
     def _sum(self, value: tf.Tensor) -> tf.Tensor:
         return self.strategy.reduce(_SUM, self.strategy.run(tf.identity, args=(value,)), axis=None)
 
+    def ended(self, batch: Batch) -> Batch:
+        """The batch of the step whose scalars came last, after a call of the train step with `batch`."""
+        return batch
+
     @contextlib.contextmanager
     def naming_lost_workers(self) -> Iterator[None]:
         """Turns what TensorFlow says when another process is gone into a `UserError`."""
@@ -91,23 +97,23 @@ class Replicas:
 
     def make_step(
         self,
+        state: TrainState,
         compute: Callable[[Batch, dict[str, tf.Tensor]], tuple[dict[str, tf.Tensor], list[tf.Tensor]]],
         update: Callable[[dict[str, tf.Tensor], list[tf.Tensor]], dict[str, tf.Tensor]],
         count: Callable[[Batch], dict[str, tf.Tensor]],
-        statistics: Sequence[tf.Variable],
         *,
         xla: bool,
     ) -> Callable[[Batch], dict[str, tf.Tensor]]:
-        """One step on every replica, for use inside a `tf.function`: this process's share of a batch -> scalars.
+        """One step on every replica as one compiled function: this process's share of a batch -> scalars.
 
         Args:
             compute: (part of the batch, counts over the whole batch) -> terms of the loss, gradients.
             update: (terms and gradients of the whole batch) -> scalars; the same on every replica.
             count: part of the batch -> what is to be counted over the whole batch.
-            statistics: variables that `compute` moves by what it sees, and that are averaged over the replicas.
             xla: compile `compute` as an XLA program, one for each replica: collectives have no place in one.
         """
         compute = tf.function(compute, jit_compile=xla, autograph=False)
+        statistics = _moving_statistics(state.net.variables_by_name.values())
 
         def step_of_replica(batch: Batch) -> dict[str, tf.Tensor]:
             context = tf.distribute.get_replica_context()
@@ -120,11 +126,13 @@ class Replicas:
                 variable.assign(value + move / self.count)
             return update(terms, gradients)
 
-        def step(batch: Batch) -> dict[str, tf.Tensor]:
+        @tf.function(autograph=False)
+        def train_step(batch: Batch) -> dict[str, tf.Tensor]:
+            state.count_step(batch["example"].shape[0] * self.share.count)
             scalars = self.strategy.run(step_of_replica, args=(batch,))
             return {name: self.strategy.experimental_local_results(value)[0] for name, value in scalars.items()}
 
-        return step
+        return train_step
 
     def _part_of(self, batch: Batch, replica: tf.Tensor) -> Batch:
         """What one replica takes of this process's share."""
@@ -135,6 +143,16 @@ class Replicas:
 
 
 ONE_DEVICE = Replicas()
+
+
+@contextlib.contextmanager
+def ended_by_ctrl_c() -> Iterator[None]:
+    """For waiting inside TensorFlow, where Python's own handler is not called: Ctrl-C ends the process."""
+    handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def apply_gradients(
@@ -154,7 +172,7 @@ def apply_gradients(
     optimizer.iterations.assign_add(1)
 
 
-def moving_statistics(variables: Sequence[tf.Variable]) -> list[tf.Variable]:
+def _moving_statistics(variables: Iterable[tf.Variable]) -> list[tf.Variable]:
     """Those among a net's variables that the replicas move each by itself: batch normalisation's."""
     return [v for v in variables if v.synchronization == tf.VariableSynchronization.ON_READ]
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from engine import optim, pipelines
 from engine.checkpoints import Saver, TrainState
-from engine.distribution import ONE_DEVICE, Replicas, apply_gradients, moving_statistics
+from engine.distribution import ONE_DEVICE, Replicas, apply_gradients
 from engine.errors import UserError
 from engine.files import writing
 from engine.progress import say
@@ -35,7 +35,7 @@ def make_train_step(
     loss_scale: float = 1.0,
     replicas: Replicas = ONE_DEVICE,
     count: Callable[[Batch], dict[str, tf.Tensor]] | None = None,
-) -> Callable[[Batch], dict[str, tf.Tensor]]:
+) -> Callable[[Batch], dict[str, tf.Tensor] | None]:
     """One step of training as one compiled function: batch -> scalars to log.
 
     Args:
@@ -49,7 +49,8 @@ def make_train_step(
 
     Returns:
         A function whose result holds the terms; "loss", their sum; "l2_loss", what weight decay adds to the objective;
-        "gradient_norm" (of the loss, before clipping and weight decay) and "learning_rate" (the one used).
+        "gradient_norm" (of the loss, before clipping and weight decay) and "learning_rate" (the one used). None where
+        steps are asynchronous, and none has ended yet.
     """
     variables = list(state.trainable.values())
 
@@ -77,25 +78,23 @@ def make_train_step(
         rate = tf.cast(state.optimizer.learning_rate, tf.float32)
         apply_gradients(state.optimizer, gradients, variables)
         if state.averages is not None:
-            state.averages.update(state.step)
+            state.averages.update(state.optimizer.iterations)
         loss = tf.add_n(list(terms.values()))
         return {"loss": loss, **terms, "l2_loss": l2_loss, "gradient_norm": norm, "learning_rate": rate}
 
-    is_alone = replicas.strategy is None
-    statistics = moving_statistics(state.net.variables_by_name.values())
-    together = None if is_alone else replicas.make_step(compute, update, count, statistics, xla=xla)
+    if replicas.strategy is not None:
+        return replicas.make_step(state, compute, update, count, xla=xla)
 
-    @tf.function(jit_compile=xla and is_alone, autograph=False)
+    @tf.function(jit_compile=xla, autograph=False)
     def train_step(batch: Batch) -> dict[str, tf.Tensor]:
-        state.step.assign_add(1)
-        state.examples.assign_add(batch["example"].shape[0] * replicas.share.count)
-        return update(*compute(batch)) if is_alone else together(batch)
+        state.count_step(batch["example"].shape[0])
+        return update(*compute(batch))
 
     return train_step
 
 
 def train(
-    train_step: Callable[[Batch], dict[str, tf.Tensor]],
+    train_step: Callable[[Batch], dict[str, tf.Tensor] | None],
     batches: tf.data.Dataset,
     state: TrainState,
     saver: Saver,
@@ -125,7 +124,9 @@ def train(
             if stopped := replicas.any(bool(stop.requested)):
                 break
             scalars = _run_step(train_step, batch, replicas)
-            step = int(state.step)
+            if scalars is None:
+                continue
+            batch, step = replicas.ended(batch), int(state.step)
             _refuse_non_finite(scalars, batch, step, run_log.folder, replicas)
             scalars["loss_average"] = average.update(scalars["loss"])
             clock.stepped(len(batch["example"]) * replicas.share.count)
@@ -170,9 +171,10 @@ def _evaluate(validation: Validation, state: TrainState, saver: Saver, run_log: 
     return replicas.any(replicas.is_chief and validation.exhausted(int(state.step)))
 
 
-def _run_step(train_step: Callable, batch: Batch, replicas: Replicas) -> dict[str, float]:
+def _run_step(train_step: Callable, batch: Batch, replicas: Replicas) -> dict[str, float] | None:
     try:
-        return {name: float(value) for name, value in train_step(batch).items()}
+        scalars = train_step(batch)
+        return None if scalars is None else {name: float(value) for name, value in scalars.items()}
     except tf.errors.ResourceExhaustedError as error:
         pictures = len(batch["example"]) * replicas.share.count
         raise UserError(f"out of memory at --batch_size={pictures}: take a smaller one ({error.message[:100]})") from None

@@ -86,6 +86,13 @@ class TrainFlags:
     clone_on_cpu: bool = flag(False, "compute on the CPU; several clones share it")
     worker_hosts: tuple[str, ...] = flag((), "HOST:PORT of every process that trains in step, the chief first")
     task: int | None = flag(None, "which of --worker_hosts this process is, from 0", minimum=0)
+    job_name: str | None = flag(
+        None, "with --ps_hosts: what this process is of an asynchronous training", choices=("chief", "worker", "ps")
+    )
+    chief_host: str = flag("", "with --ps_hosts: HOST:PORT of the process that reads, hands out batches, logs and saves")
+    ps_hosts: tuple[str, ...] = flag(
+        (), "HOST:PORT of the processes that hold the weights, which the workers update each by itself"
+    )
     worker_timeout_secs: float = flag(30.0, "a worker that is not heard of for so long is lost, and the others end", minimum=1)
 
 

@@ -95,7 +95,7 @@ def test_a_busy_port_is_named():
         busy.bind(("", 0))
         busy.listen()
         hosts = (f"localhost:{busy.getsockname()[1]}", *free_addresses(1))
-        with pytest.raises(UserError, match=f"{hosts[0]}: this worker's port cannot be used"):
+        with pytest.raises(UserError, match=f"{hosts[0]}: this process's port cannot be used"):
             find_workers(hosts, 0)
         assert find_workers(hosts, 1).task == 1  # another process's port is to be busy
 
