@@ -43,6 +43,9 @@ def connect(config: TrainFlags) -> Replicas:
     """
     if config.ps_hosts:
         return parameter_servers.connect(config)
+    if config.job_name or config.chief_host:
+        given = f"--job_name={config.job_name}" if config.job_name else f"--chief_host={config.chief_host}"
+        raise UserError(f"{given} needs --ps_hosts")
     workers, count = find_workers(config.worker_hosts, config.task), count_replicas(config)
     if config.batch_size % count:
         raise UserError(f"--batch_size={config.batch_size}: cannot be split evenly over {count} replicas")

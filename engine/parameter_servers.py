@@ -6,9 +6,11 @@ on meanwhile, and two runs never are the same. Python's part of the input pipeli
 chief reads and augments for all.
 """
 
+import atexit
 import collections
 import contextlib
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -120,10 +122,21 @@ class ParameterServers(Replicas):
     @contextlib.contextmanager
     def naming_lost_workers(self) -> Iterator[None]:
         """Turns the loss of a parameter server into a `UserError`; a lost worker's steps go to the others."""
+        code = 1
         try:
             yield
+            code = 0
         except tf.errors.UnavailableError:
             raise UserError(
                 "lost a parameter server: it ended or cannot be reached; start all processes again, and they go on from"
                 " the last checkpoint"
             ) from None
+        finally:
+            # Training is over. Python's own end would wait for a lost worker to come back.
+            atexit.register(_end_now, code)
+
+
+def _end_now(code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -110,3 +110,27 @@ def test_a_busy_port_is_named():
 def test_batches_and_clones_that_do_not_fit(hosts, flags, named):
     with pytest.raises(UserError, match=named):
         connect(TrainFlags(worker_hosts=hosts, task=0, clone_on_cpu=True, **flags))
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        ({"job_name": None}, "--job_name must be given with --ps_hosts"),
+        ({"chief_host": ""}, "--chief_host must be given with --ps_hosts"),
+        ({"worker_hosts": ()}, "--worker_hosts must be given with --ps_hosts"),
+        ({"job_name": "ps"}, "--task must be given with --job_name=ps"),
+        ({"job_name": "worker", "task": 1}, "--task=1: there are 1 of --job_name=worker, tasks 0 to 0"),
+        ({"chief_host": "localhost"}, "'localhost' is not of the form HOST:PORT"),
+        ({"chief_host": "localhost:4003"}, "localhost:4003 stands there twice"),
+        ({"xla": "on"}, "--num_clones and --xla=on do not go with --ps_hosts"),
+    ],
+)
+def test_wrong_jobs_are_named(flags, named):
+    hosts = {"chief_host": "localhost:4001", "worker_hosts": ("localhost:4002",), "ps_hosts": ("localhost:4003",)}
+    with pytest.raises(UserError, match=named):
+        connect(TrainFlags(**({"job_name": "chief"} | hosts | flags)))
+
+
+def test_a_job_without_parameter_servers_is_named():
+    with pytest.raises(UserError, match="--job_name=worker needs --ps_hosts"):
+        connect(TrainFlags(job_name="worker"))
