@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from engine import checkpoints
 from engine.record_sets import name_labels
-from ssd import nets, postprocess
+from ssd import anchor_sets, nets, postprocess
 from ssd.anchors import make_anchors
 
 
@@ -47,7 +47,7 @@ class Detector:
         self.image_size = nets.find(self.model_name).image_size
         known = stored.manifest.get("class_names", class_names)
         self.class_names = name_labels(known[: self.num_classes - 1], range(1, self.num_classes))
-        self._anchors = make_anchors(nets.anchor_spec(self.model_name, stored.told("anchor_set", anchor_set)))
+        self._anchors = make_anchors(anchor_sets.of_checkpoint(stored, self.model_name, anchor_set).spec)
         self._means = stored.manifest.get("means", nets.find(self.model_name).means)
         self._thresholds = {
             "score_threshold": score_threshold,
