@@ -139,7 +139,10 @@ def _said(stored: StoredWeights, net_name: str) -> AnchorSet:
     """What a checkpoint's manifest says."""
     if LAYOUT in stored.manifest:
         return custom(from_json(stored.manifest[LAYOUT], net_name, source=stored.prefix))
-    return find(net_name, stored.told(NAME, None))
+    name = stored.told(NAME, None)
+    if name not in nets.find(net_name).anchors:
+        raise UserError(f"{stored.prefix}: was trained with the anchors {name}, which it does not hold")
+    return find(net_name, name)
 
 
 def _is_gone(net_name: str, asked: str) -> bool:

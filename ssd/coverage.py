@@ -69,7 +69,7 @@ def describe(coverage: Coverage, name: str, *, threshold: float, every_object: b
     """One line on how the anchors called `name` fit the objects in `measured` of `num_pictures` pictures."""
     sampled = f" ({measured:,} of {num_pictures:,} pictures looked at)" if measured < num_pictures else ""
     if not len(coverage.best_ious):
-        return f"anchors {name}: there are no objects{sampled}"
+        return f"anchors: there are no objects for the set {name}{sampled}"
     positives = coverage.num_positives(every_object=every_object) / measured
     return (
         f"anchors: {100 * coverage.uncovered.mean():.1f} % of {len(coverage.best_ious):,} objects have no anchor at IoU"
@@ -103,9 +103,13 @@ def _measure_some(spec: AnchorSpec, boxes: np.ndarray, pictures: np.ndarray, thr
 def _overlaps(layer: AnchorLayer, boxes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """For each kind the heights [N, map_size] by which the anchors of each row overlap the boxes, the widths likewise of
     each column, and the areas [N] of box and anchor together."""
-    for shape in layer.shapes:
-        halves = np.array(shape) / 2
-        low, high = (layer.centers()[:, None] + sign * halves for sign in (-1, 1))  # [map_size, 2]
-        overlaps = np.minimum(boxes[:, None, 2:], high) - np.maximum(boxes[:, None, :2], low)  # [N, map_size, 2]
-        heights, widths = np.moveaxis(np.maximum(overlaps, 0), 2, 0)
-        yield heights, widths, (boxes[:, 2:] - boxes[:, :2]).prod(axis=1) + shape[0] * shape[1]
+    ymin, xmin, ymax, xmax = boxes.T
+    centers, areas = layer.centers(), (ymax - ymin) * (xmax - xmin)
+    for height, width in layer.shapes:
+        yield _common(ymin, ymax, centers, height), _common(xmin, xmax, centers, width), areas + height * width
+
+
+def _common(low: np.ndarray, high: np.ndarray, centers: np.ndarray, length: float) -> np.ndarray:
+    """How much of each span [N] lies within `length` around each centre [map_size]: [N, map_size]."""
+    within = np.minimum(high[:, None], centers + length / 2) - np.maximum(low[:, None], centers - length / 2)
+    return np.maximum(within, 0)

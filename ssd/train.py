@@ -70,10 +70,10 @@ def main(config: Config) -> None:
     stored = existing or start.source(config)
     anchor_set = anchor_sets.of_run(config.model_name, config.anchor_set, stored, is_resumed=existing is not None)
     manifest |= anchor_sets.to_manifest(anchor_set, config.model_name)
-    if existing is not None:
+    if existing:
         start.refuse_other_run(config.train_dir, existing, manifest, (anchor_sets.NAME,))
-    _tell_coverage(config, split, num_classes, anchor_set)
     anchors = make_anchors(anchor_set.spec)
+    _tell_coverage(config, split, num_classes, anchor_set)
     manifest["means"] = means = _means(config, stored)
     net = nets.make_net(config.model_name, num_classes)
     state = training.make_state(config, net, manifest, num_examples=len(split.records))

@@ -146,7 +146,10 @@ def test_files_that_are_none(tmp_path, what, named):
     assert "\n" not in str(raised.value)
 
 
-def test_a_damaged_layout_in_a_checkpoint_is_named(tmp_path):
+def test_a_layout_that_a_checkpoint_lost_or_that_is_damaged_is_named(tmp_path):
+    stored = checkpoint(tmp_path / "b.ckpt", {"anchor_set": "custom-12345678"})
+    with pytest.raises(UserError, match=r"b\.ckpt: was trained with the anchors custom-12345678, which it does not hold"):
+        anchor_sets.of_checkpoint(stored, "ssd_tiny", None)
     stored = checkpoint(tmp_path / "a.ckpt", {"anchor_set": "custom-12345678", "anchor_layout": changed("layers", to=None)})
     with pytest.raises(UserError, match=r"a\.ckpt: not of the form"):
         anchor_sets.of_checkpoint(stored, "ssd_tiny", None)

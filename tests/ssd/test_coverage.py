@@ -93,4 +93,4 @@ def test_what_is_told():
         "anchors: 33.3 % of 3 objects have no anchor at IoU .5 in the set voc; 1.5 positives a picture"
     )
     assert told([QUARTER], measured=2000, num_pictures=16551).endswith(" (2,000 of 16,551 pictures looked at)")
-    assert told([], measured=4, num_pictures=4) == "anchors voc: there are no objects"
+    assert told([], measured=4, num_pictures=4) == "anchors: there are no objects for the set voc"

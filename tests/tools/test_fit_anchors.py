@@ -12,7 +12,7 @@ from engine import checkpoints
 from engine.checkpoints import StoredWeights
 from engine.errors import UserError
 from engine.flags import parse
-from ssd import anchor_sets, dataset, evaluate, export, nets, train
+from ssd import anchor_sets, coverage, dataset, evaluate, export, nets, train
 from ssd.anchors import make_anchors
 from tests import oracles
 from tests.conftest import ROOT, run_command
@@ -153,14 +153,19 @@ def test_evaluated_and_exported_without_the_file(run, sample_records, tmp_path):
         evaluate.main(parse(evaluate.Config, ["evaluate", f"--checkpoint_path={run[0]}", "--anchor_set=voc", *flags])[0])
 
 
-def test_anchors_that_fit_badly_are_warned_of(sample_records, tmp_path, capsys):
+def test_anchors_that_fit_badly_are_warned_of(sample_records, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(coverage, "SAMPLE", 10)
     flat = anchor_sets.to_json(nets.anchor_spec("ssd_tiny", "voc"), "ssd_tiny")
     for layer in flat["layers"]:
         layer["shapes"] = [[1, 100]] * len(layer["shapes"])
     (tmp_path / "flat.json").write_text(json.dumps(flat))
     run_train(sample_records, tmp_path / "run", f"--anchor_set={tmp_path / 'flat.json'}", "--dry_run")
     told = capsys.readouterr().err
-    assert re.search(r"^anchors: 100\.0 % of \d+ objects .*\nwarning: more than 2 % .*tools/fit_anchors\.py", told, re.M)
+    assert re.search(
+        r"^anchors: 100\.0 % of \d+ objects .* \(10 of 24 pictures looked at\)\nwarning: more than 2 % .*tools/fit_anchors\.py",
+        told,
+        re.M,
+    )
 
 
 @pytest.mark.skipif(not BCCD.is_dir(), reason=f"{BCCD} is not here")
