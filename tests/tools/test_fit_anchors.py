@@ -140,17 +140,27 @@ def test_a_run_with_other_anchors_is_refused_in_a_readable_line(run, sample_reco
         assert len(str(raised.value).removeprefix(f"--train_dir={run[0]}")) < 120
 
 
-def test_evaluated_and_exported_without_the_file(run, sample_records, tmp_path):
+def test_evaluated_and_exported_without_the_file(run, fitted, sample_records, tmp_path):
     name = checkpoints.find(run[0]).manifest["anchor_set"]
     export.main(parse(export.Config, ["export", f"--checkpoint_path={run[0]}", f"--output_dir={tmp_path}"])[0])
     description = json.loads((tmp_path / "ssd_tiny.ckpt.json").read_text())
     assert description["anchor_set"] == name
     assert description["anchor_layout"] == checkpoints.find(run[0]).manifest["anchor_layout"]
     flags = [f"--dataset_dir={sample_records}", "--dataset_split_name=val", f"--eval_dir={tmp_path}", "--pictures=0"]
-    evaluate.main(parse(evaluate.Config, ["evaluate", f"--checkpoint_path={tmp_path / 'ssd_tiny.ckpt'}", *flags])[0])
-    assert json.loads((tmp_path / "metrics.json").read_text())["images"] == 7
+
+    def metrics(checkpoint, *more):
+        evaluate.main(parse(evaluate.Config, ["evaluate", f"--checkpoint_path={checkpoint}", *flags, *more])[0])
+        return json.loads((tmp_path / "metrics.json").read_text())
+
+    expected = metrics(run[0])
+    assert expected["images"] == 7
+    assert metrics(tmp_path / "ssd_tiny.ckpt") == expected
     with pytest.raises(UserError, match=f"--anchor_set=voc: .* was trained with {name}"):
-        evaluate.main(parse(evaluate.Config, ["evaluate", f"--checkpoint_path={run[0]}", "--anchor_set=voc", *flags])[0])
+        metrics(run[0], "--anchor_set=voc")
+    (tmp_path / "ssd_tiny.ckpt.json").unlink()  # now it is a checkpoint that tells nothing
+    names_nothing = ("--model_name=ssd_tiny", "--num_classes=4")
+    assert metrics(tmp_path / "ssd_tiny.ckpt", *names_nothing, f"--anchor_set={fitted[0]}") == expected
+    assert metrics(tmp_path / "ssd_tiny.ckpt", *names_nothing, "--anchor_set=voc") != expected
 
 
 def test_anchors_that_fit_badly_are_warned_of(sample_records, tmp_path, capsys, monkeypatch):
