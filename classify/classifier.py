@@ -1,5 +1,7 @@
 """A trained net as a function from pictures to class probabilities."""
 
+from collections.abc import Callable
+
 import numpy as np
 import tensorflow as tf
 
@@ -8,16 +10,30 @@ from engine import checkpoints
 from engine.checkpoints import StoredWeights
 from engine.errors import UserError
 from engine.record_sets import name_labels
+from engine.slim_net import SlimNet
 
 # What in a manifest decides whether another checkpoint's weights mean the same.
 _DECIDE_KIND = ("model_name", "class_names", "image_size", "recipe", "labels_offset")
+
+
+def make_classify(
+    net: SlimNet, normalise: Callable[[tf.Tensor], tf.Tensor], image_size: int
+) -> Callable[[tf.Tensor], tf.Tensor]:
+    """images [B, S, S, 3] uint8 RGB -> probabilities [B, C], with the weights that the net holds when it is called."""
+
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None, image_size, image_size, 3], tf.uint8)])
+    def classify(images: tf.Tensor) -> tf.Tensor:
+        class_logits, _ = net(normalise(images), is_training=False)
+        return tf.nn.softmax(class_logits)
+
+    return classify
 
 
 class Classifier:
     """The net of a checkpoint with its class names; the moving averages of the weights where the checkpoint has them.
 
     Args:
-        checkpoint_path: folder (its newest checkpoint) or prefix.
+        checkpoint_path: folder or prefix; see `checkpoints.find`.
         model_name, num_classes: what a checkpoint of ours says itself; needed for a foreign one.
 
     Attributes:
@@ -26,6 +42,7 @@ class Classifier:
         image_size: height and width of the pictures the net takes.
         recipe: name of the recipe that makes them.
         labels_offset: what was subtracted from the records' labels in training.
+        classify: images [B, S, S, 3] uint8 RGB -> probabilities [B, C].
 
     Raises:
         UserError: no checkpoint there, one of another net than asked for, or one that does not tell its net.
@@ -41,10 +58,9 @@ class Classifier:
         self.recipe = stored.manifest.get("recipe", spec.recipe)
         self._manifest = stored.manifest
         self.labels_offset = stored.manifest.get("labels_offset", 0)
-        self._net, self._normalise = nets.make_net(self.model_name, self.num_classes, self.image_size), spec.normalise
+        self._net = nets.make_net(self.model_name, self.num_classes, self.image_size)
+        self.classify = make_classify(self._net, spec.normalise, self.image_size)
         self._load(stored)
-        pictures = tf.TensorSpec([None, self.image_size, self.image_size, 3], tf.uint8)
-        self.classify = tf.function(self._classify, autograph=False, input_signature=[pictures])
 
     def load(self, checkpoint_path: str) -> None:
         """Other weights for the same net: from a later checkpoint of the run. `UserError` for one of another run's kind."""
@@ -60,8 +76,3 @@ class Classifier:
     def resize(self, image: np.ndarray) -> np.ndarray:
         """image [H, W, 3] uint8 RGB -> [S, S, 3] uint8, what `classify` takes."""
         return preprocessing.find(self.recipe).resize(image, self.image_size)
-
-    def _classify(self, images: tf.Tensor) -> tf.Tensor:
-        """images [B, S, S, 3] uint8 RGB -> probabilities [B, C]."""
-        class_logits, _ = self._net(self._normalise(images), is_training=False)
-        return tf.nn.softmax(class_logits)

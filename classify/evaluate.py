@@ -12,18 +12,18 @@ import pathlib
 import time
 from collections.abc import Iterator
 
-import numpy as np
 import tensorflow as tf
 
-from classify import dataset, input_pipeline, nets, report
+from classify import dataset, nets, report
 from classify.classifier import Classifier
 from classify.dataset import Split
+from classify.evaluation import predict_split
 from classify.metrics import confusion_matrix
-from engine import checkpoints, devices, flags, images, pipelines
+from engine import checkpoints, devices, flags, images
 from engine.errors import UserError
 from engine.files import write_json
 from engine.flags import flag
-from engine.progress import progress, say
+from engine.progress import say
 from engine.record_sets import refuse_other_names
 
 _SHOWN_PICTURES = 24
@@ -31,7 +31,7 @@ _SHOWN_PICTURES = 24
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Config:
-    checkpoint_dir: str = flag("/tmp/cifar10_train", "checkpoint: a folder (its newest one) or a prefix")
+    checkpoint_dir: str = flag("/tmp/cifar10_train", "checkpoint: a folder (its best one, or newest) or a prefix")
     eval_dir: str = flag("", "folder for the results (default: eval_SPLIT beside the checkpoint)")
     run_once: bool = flag(False, "evaluate once and end, instead of waiting for further checkpoints")
     eval_interval_secs: float = flag(300.0, "seconds between two looks for a new checkpoint", above=0)
@@ -101,7 +101,16 @@ def _open_split(config: Config, classifier: Classifier) -> Split:
 def evaluate(classifier: Classifier, split: Split, config: Config) -> None:
     """Evaluates the classifier's weights, prints the table and writes the results."""
     eval_dir = pathlib.Path(config.eval_dir or pathlib.Path(classifier.checkpoint).parent / f"eval_{split.split}")
-    predictions, labels = _predict(classifier, split, config)
+    predictions, labels = predict_split(
+        classifier.classify,
+        split,
+        image_size=classifier.image_size,
+        batch_size=config.batch_size,
+        num_classes=classifier.num_classes,
+        recipe=classifier.recipe,
+        num_examples=config.num_examples,
+        num_preprocessing_threads=config.num_preprocessing_threads,
+    )
     confusion = confusion_matrix(labels, predictions, classifier.num_classes)
     step = checkpoints.step_of(classifier.checkpoint)
     metrics = {"checkpoint": classifier.checkpoint, "step": step, **report.compute_metrics(confusion, classifier.class_names)}
@@ -116,29 +125,6 @@ def evaluate(classifier: Classifier, split: Split, config: Config) -> None:
     print(
         f"precision @ 1 = {metrics['precision_at_1']:.4f} ({metrics['examples']} examples, {classifier.checkpoint})", flush=True
     )
-
-
-def _predict(classifier: Classifier, split: Split, config: Config) -> tuple[np.ndarray, np.ndarray]:
-    """predictions [N] and labels [N] of the examples, in order."""
-    batches = input_pipeline.evaluation_batches(
-        split.examples,
-        image_size=classifier.image_size,
-        batch_size=config.batch_size,
-        num_classes=classifier.num_classes,
-        recipe=classifier.recipe,
-        num_examples=config.num_examples,
-        num_preprocessing_threads=config.num_preprocessing_threads,
-    )
-    total = config.num_examples or len(split.examples)
-    predictions, labels = [], []
-    with progress(None, "evaluating", total=total, unit="picture") as bar:
-        for batch in pipelines.iterate(batches):
-            real = batch["example"].numpy() >= 0
-            probabilities = classifier.classify(batch["image"]).numpy()
-            predictions.append(probabilities.argmax(axis=1)[real])
-            labels.append(batch["label"].numpy()[real])
-            bar.update(int(real.sum()))
-    return np.concatenate(predictions), np.concatenate(labels)
 
 
 def _write_summary(eval_dir: pathlib.Path, step: int, precision: float) -> None:

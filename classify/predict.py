@@ -29,7 +29,7 @@ _ON_THE_SHEET = 60
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Config:
-    checkpoint_dir: str = flag("/tmp/cifar10_train", "checkpoint: a folder (its newest one) or a prefix")
+    checkpoint_dir: str = flag("/tmp/cifar10_train", "checkpoint: a folder (its best one, or newest) or a prefix")
     output_dir: str = flag("", "folder for predictions.json and predictions.jpg (default: none are written)")
     top_k: int = flag(3, "classes to name for each picture", minimum=1)
     model_name: str | None = flag(None, "the net, for a checkpoint that does not say", choices=tuple(nets.NETS))

@@ -8,16 +8,23 @@ Checkpoints and event logs go to train_dir, where a run that was interrupted goe
 
 import dataclasses
 from functools import partial
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from classify import dataset, input_pipeline, nets, preprocessing, summaries
+from classify.classifier import make_classify
+from classify.evaluation import predict_split
 from classify.losses import make_losses
-from engine import devices, flags, optim, start, training
+from engine import devices, flags, optim, start, train_flags, training
 from engine.checkpoints import Saver
 from engine.flags import flag
 from engine.progress import say
+from engine.record_sets import refuse_other_names
+from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
+from engine.validation import Validation
 
 _HALF_PRECISION_LOSS_SCALE = 1024.0
 
@@ -37,6 +44,7 @@ class Config(TrainFlags):
     batch_size: int = flag(128, "pictures in a step, over all devices", minimum=1)
     max_number_of_steps: int = flag(100000, "stop after this many steps", minimum=1)
     max_steps: int | None = flag(None, "another name of --max_number_of_steps", minimum=1)
+    eval_split_name: str = flag("validation", "split that evaluations during training are done on")
     log_frequency: int | None = flag(None, "another name of --log_every_n_steps", minimum=1)
     optimizer: str = flag("sgd", "optimizer", choices=tuple(optim.OPTIMIZERS))
     learning_rate: float | None = flag(None, "initial learning rate (default: the net's own, .1 for cifar10)", above=0)
@@ -68,13 +76,7 @@ def main(config: Config) -> None:
     compute_dtype = _compute_dtype(config)
 
     # Data
-    split = dataset.open_split(
-        data_dir=config.data_dir,
-        dataset_dir=config.dataset_dir,
-        dataset_name=config.dataset_name,
-        split=config.dataset_split_name,
-        labels_offset=config.labels_offset,
-    )
+    split = _open_split(config, config.dataset_split_name)
     num_classes = split.num_classes(config.num_classes)
     say(f"{split.name} {split.split}: {len(split.examples)} pictures, {num_classes} classes; {devices.describe()}")
     if config.batch_size > len(split.examples):
@@ -89,7 +91,8 @@ def main(config: Config) -> None:
 
     # Where to start from
     saver = Saver(state, config.train_dir)
-    if not start.begin(state, saver, existing, config):
+    validation = _validation(config, net, manifest) if config.eval_every_steps else None
+    if not start.begin(state, saver, existing, config, validation=validation):
         return
 
     # Train
@@ -112,8 +115,40 @@ def main(config: Config) -> None:
         losses,
         partial(summaries.make_summarise, net, losses, state.trainable, config.model_name),
         xla_on_cpu=spec.xla_on_cpu,
+        validation=validation,
         is_decayed=spec.is_decayed,
         loss_scale=1.0 if compute_dtype == tf.float32 else _HALF_PRECISION_LOSS_SCALE,
+    )
+
+
+def _validation(config: Config, net: SlimNet, manifest: dict[str, Any]) -> Validation:
+    """The evaluation during training: precision @ 1 of the weights that the net holds."""
+    split = _open_split(config, config.eval_split_name)
+    refuse_other_names(f"{split.name} {split.split}", split.class_names, config.train_dir, manifest["class_names"])
+    classify = make_classify(net, nets.NETS[config.model_name].normalise, config.train_image_size)
+
+    def evaluate() -> dict[str, float | None]:
+        predictions, labels = predict_split(
+            classify,
+            split,
+            image_size=config.train_image_size,
+            batch_size=config.batch_size,
+            num_classes=manifest["num_classes"],
+            recipe=config.recipe,
+            num_preprocessing_threads=config.num_preprocessing_threads,
+        )
+        return {"precision_at_1": float(np.mean(predictions == labels))}
+
+    return Validation(config, evaluate, "precision_at_1")
+
+
+def _open_split(config: Config, split: str) -> dataset.Split:
+    return dataset.open_split(
+        data_dir=config.data_dir,
+        dataset_dir=config.dataset_dir,
+        dataset_name=config.dataset_name,
+        split=split,
+        labels_offset=config.labels_offset,
     )
 
 
@@ -126,6 +161,7 @@ def _compute_dtype(config: Config) -> tf.DType:
 
 def _resolved(config: Config) -> Config:
     """The options with their aliases settled and the net's own values where none is given."""
+    train_flags.check(config)
     spec = nets.NETS[config.model_name]
     return dataclasses.replace(
         config,
@@ -138,7 +174,7 @@ def _resolved(config: Config) -> Config:
     )
 
 
-def _manifest(config: Config, split: dataset.Split, num_classes: int) -> dict:
+def _manifest(config: Config, split: dataset.Split, num_classes: int) -> dict[str, Any]:
     """What a checkpoint says about itself, so that evaluation and prediction need no flags."""
     return {
         "model_name": config.model_name,

@@ -5,6 +5,7 @@ Ours are `tf.train.Checkpoint`s laid out so that names can be read in them: `mod
 TF-slim's hold plain names. `StoredWeights` reads both.
 """
 
+import contextlib
 import json
 import pathlib
 import re
@@ -22,6 +23,8 @@ from engine.progress import say
 from engine.slim_net import SlimNet
 
 AVERAGE = "ExponentialMovingAverage"
+# Folder inside a run's, for the checkpoint that did best in the evaluations during training.
+BEST = "best"
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 # What in a manifest decides whether a checkpoint's slots are those of the optimizer in use.
 _DECIDE_SLOTS = ("optimizer", "trainable_scopes")
@@ -50,6 +53,10 @@ class TrainState:
         self.examples = tf.Variable(0, dtype=tf.int64, trainable=False)
         self.manifest = manifest
         optimizer.build(list(trainable.values()))
+
+    def averaged(self) -> contextlib.AbstractContextManager:
+        """While entered, the net holds the averages of its weights, if the run keeps any."""
+        return contextlib.nullcontext() if self.averages is None else self.averages.in_place()
 
     def checkpoint(self) -> tf.train.Checkpoint:
         """The state as one object to save to and restore from."""
@@ -136,14 +143,17 @@ class Saver:
 
 
 def find(path: str | pathlib.Path) -> "StoredWeights":
-    """The checkpoint that `path` means: a folder (its newest, or its only one), a prefix, or one of its files.
+    """The checkpoint that `path` means: a prefix, one of its files, or a folder.
+
+    Of a folder it is the one that did best in the evaluations during training, where there were some, else the newest, or
+    the only one.
 
     Raises:
         UserError: there is none, or it cannot be read; what was looked for is named.
     """
     path = str(path)
     if pathlib.Path(path).is_dir():
-        return newest_in(path) or _only_in(path)
+        return newest_in(pathlib.Path(path) / BEST) or newest_in(path) or _only_in(path)
     prefix = checkpoint_forms.prefix_of(path)
     if not checkpoint_forms.exists(prefix):
         raise UserError(f"{path}: {checkpoint_forms.describe_missing(path)}")

@@ -17,6 +17,7 @@ from engine.errors import UserError
 from engine.files import writing
 from engine.progress import say
 from engine.run_log import RunLog
+from engine.validation import Validation
 
 Batch = dict[str, tf.Tensor]
 
@@ -85,13 +86,14 @@ def train(
     saver: Saver,
     run_log: RunLog,
     summarise: Callable[[Batch, int], None],
+    validation: Validation | None,
     *,
     max_steps: int,
     log_every_n_steps: int,
     save_interval_secs: float,
     save_summaries_secs: float,
 ) -> None:
-    """Steps until `max_steps`, a signal to stop, or a loss that is not finite; the last state is saved.
+    """Steps until `max_steps`, a signal to stop, no better evaluations, or a loss that is not finite; saves the last state.
 
     Raises:
         UserError: the loss or its gradient stopped being finite (the batch is saved beside the checkpoints, which
@@ -118,6 +120,11 @@ def train(
             if clock.save_due():
                 with clock.paused():
                     saver.save()
+            if validation is not None and validation.due(step):
+                with clock.paused():
+                    validation.run(state, saver, run_log)
+                if validation.exhausted(step):
+                    break
         prefix = saver.save()
     if stop.requested:
         say(f"stopped by {stop.requested} after step {int(state.step)}; the same command goes on from {prefix}")

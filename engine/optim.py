@@ -1,6 +1,7 @@
 """Learning-rate schedules, optimizers by name, what is done to gradients, and moving averages of weights."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -187,3 +188,15 @@ class MovingAverages(tf.Module):
         for name, variable in self._variables.items():
             average = self.averages[name]
             average.assign_sub((1.0 - decay) * (average - variable))
+
+    @contextlib.contextmanager
+    def in_place(self) -> Iterator[None]:
+        """While entered, the variables hold their averages."""
+        held = {name: variable.numpy() for name, variable in self._variables.items()}
+        try:
+            for name, variable in self._variables.items():
+                variable.assign(self.averages[name])
+            yield
+        finally:
+            for name, variable in self._variables.items():
+                variable.assign(held[name])

@@ -10,6 +10,7 @@ from engine.checkpoints import Saver, StoredWeights, TrainState
 from engine.errors import UserError
 from engine.progress import say
 from engine.train_flags import TrainFlags
+from engine.validation import Validation
 from engine.warm_start import TakeOverRule, warm_start
 
 
@@ -42,6 +43,7 @@ def begin(
     config: TrainFlags,
     *,
     take_over: TakeOverRule | None = None,
+    validation: Validation | None = None,
 ) -> bool:
     """Sets the state to where training starts, and tells the user; False when nothing is left to train.
 
@@ -58,6 +60,8 @@ def begin(
     _say_trained(state)
     if int(state.step) >= config.max_number_of_steps:
         say(f"nothing to do: --max_number_of_steps={config.max_number_of_steps}")
+        return False
+    if validation is not None and validation.exhausted(int(state.step)):
         return False
     if config.dry_run:
         say("--dry_run: nothing was trained or written")

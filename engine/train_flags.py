@@ -5,6 +5,7 @@ import dataclasses
 import tensorflow as tf
 
 from engine import optim
+from engine.errors import UserError
 from engine.flags import flag
 
 
@@ -18,6 +19,9 @@ class TrainFlags:
     save_summaries_secs: float = flag(600.0, "seconds between two sets of pictures and histograms for TensorBoard", minimum=0)
     save_interval_secs: float = flag(600.0, "seconds between two checkpoints", minimum=0)
     max_number_of_steps: int = flag(120000, "stop after this many steps", minimum=1)
+    eval_every_steps: int = flag(0, "steps between two evaluations, whose best checkpoint is kept; 0 for none", minimum=0)
+    eval_split_name: str = flag("val", "split they are done on")
+    patience: int | None = flag(None, "stop when so many of them in a row are no better than the best", minimum=1)
     seed: int = flag(0, "decides weights, order of examples, augmentation", minimum=0, maximum=2**63 - 1)
 
     # The data.
@@ -78,6 +82,15 @@ class TrainFlags:
     # Devices.
     gpu_memory_fraction: float | None = flag(None, "cap on each GPU's memory (default: grows as needed)", above=0, maximum=1)
     xla: str = flag("auto", "compile the train step as one XLA program", choices=("auto", "on", "off"))
+
+
+def check(flags: TrainFlags) -> None:
+    """`UserError` for flags that contradict themselves or each other."""
+    steps = flags.learning_rate_boundaries
+    if any(before >= after for before, after in zip((0, *steps), steps, strict=False)):
+        raise UserError(f"--learning_rate_boundaries={','.join(map(str, steps))}: must be rising steps from 1 on")
+    if flags.patience is not None and not flags.eval_every_steps:
+        raise UserError(f"--patience={flags.patience} needs --eval_every_steps: it counts evaluations during training")
 
 
 def make_optimizer(flags: TrainFlags, *, num_examples: int) -> tf.keras.optimizers.Optimizer:

@@ -12,6 +12,7 @@ from engine.optim import MovingAverages
 from engine.run_log import RunLog
 from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
+from engine.validation import Validation
 
 
 def make_state(config: TrainFlags, net: SlimNet, manifest: dict[str, Any], *, num_examples: int) -> TrainState:
@@ -32,6 +33,7 @@ def run(
     make_summarise: Callable[[RunLog], Callable[[Batch, int], None]],
     *,
     xla_on_cpu: bool,
+    validation: Validation | None = None,
     is_decayed: Callable[[str], bool] = optim.is_weight,
     loss_scale: float = 1.0,
 ) -> None:
@@ -59,6 +61,7 @@ def run(
         saver,
         run_log,
         make_summarise(run_log),
+        validation,
         max_steps=config.max_number_of_steps,
         log_every_n_steps=config.log_every_n_steps,
         save_interval_secs=config.save_interval_secs,

@@ -22,14 +22,14 @@ from engine.flags import flag
 from engine.picture_files import list_pictures, read_pictures
 from engine.progress import progress, say
 from ssd import nets
-from ssd.detector import Detector
+from ssd.detector import Detector, load
 from ssd.draw import draw_boxes
 from ssd.preprocessing import resize_for_evaluation
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Config:
-    checkpoint_path: str = flag("", "checkpoint: a folder (its newest one) or a prefix", required=True)
+    checkpoint_path: str = flag("", "checkpoint: a folder (its best one, or newest) or a prefix", required=True)
     output_dir: str = flag("", "folder for the pictures with boxes and detections.json", required=True)
     model_name: str | None = flag(None, "the net, for a checkpoint that does not say", choices=tuple(nets.NETS))
     num_classes: int | None = flag(None, "classes, background included, for a checkpoint that does not say", minimum=2)
@@ -57,7 +57,7 @@ def main(config: Config, inputs: Sequence[str]) -> int:
     names = _output_names(files)
     _refuse_to_overwrite(files, output_dir, names)
     settings = {name: getattr(config, name) for name in ("score_threshold", "nms_threshold", "top_k", "keep_top_k")}
-    detector = Detector(
+    detector, _ = load(
         config.checkpoint_path,
         model_name=config.model_name,
         num_classes=config.num_classes,

@@ -24,7 +24,7 @@ from ssd import anchor_sets, nets
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Config:
-    checkpoint_path: str = flag("", "checkpoint: a folder (its newest one) or a prefix", required=True)
+    checkpoint_path: str = flag("", "checkpoint: a folder (its best one, or newest) or a prefix", required=True)
     output_dir: str = flag("", "folder for the exported files; one that holds an export of this net is refused", required=True)
     format: str = flag("slim", "what is written: a checkpoint of plain variable names", choices=("slim",))
 

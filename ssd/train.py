@@ -8,22 +8,27 @@ Checkpoints and event logs go to train_dir, where a run that was interrupted goe
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from engine import devices, flags, start, training
+from engine import devices, flags, start, train_flags, training
 from engine.checkpoints import Saver, StoredWeights
 from engine.errors import UserError
 from engine.flags import flag
 from engine.loop import Batch
 from engine.progress import say
+from engine.record_sets import refuse_other_names
 from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
+from engine.validation import Validation
 from engine.warm_start import source_scope
-from ssd import anchor_sets, coverage, dataset, encoding, fine_tuning, input_pipeline, nets, preprocessing, summaries
+from ssd import anchor_sets, coverage, dataset, encoding, fine_tuning, input_pipeline, nets, preprocessing, report, summaries
 from ssd.anchor_sets import AnchorSet
 from ssd.anchors import make_anchors
+from ssd.detector import Detector
+from ssd.evaluation import THRESHOLDS, detect_split
 from ssd.losses import MININGS, NORMALIZERS, multibox_loss
 
 
@@ -80,8 +85,9 @@ def main(config: Config) -> None:
 
     # Where to start from
     saver = Saver(state, config.train_dir)
+    validation = _validation(config, net, anchors, manifest) if config.eval_every_steps else None
     take_over = fine_tuning.take_over_rule(config.model_name, manifest["class_names"])
-    if not start.begin(state, saver, existing, config, take_over=take_over):
+    if not start.begin(state, saver, existing, config, take_over=take_over, validation=validation):
         return
 
     # Train
@@ -95,6 +101,7 @@ def main(config: Config) -> None:
         losses,
         partial(summaries.make_summarise, net, losses, state.trainable, anchors, means, split.names(num_classes)),
         xla_on_cpu=nets.NETS[config.model_name].xla_on_cpu,
+        validation=validation,
     )
 
 
@@ -141,6 +148,28 @@ def _make_losses(config: Config, net: SlimNet, means: Sequence[float]) -> Callab
     return losses
 
 
+def _validation(config: Config, net: SlimNet, anchors: np.ndarray, manifest: dict[str, Any]) -> Validation:
+    """The evaluation during training: mean average precisions of the weights that the net holds."""
+    split = dataset.open_split(config.dataset_dir, config.dataset_name, config.eval_split_name)
+    class_names = manifest["class_names"]
+    refuse_other_names(f"{split.name} {split.split}", split.class_names, config.train_dir, class_names)
+    size = nets.NETS[config.model_name].image_size
+    detector = Detector(net, image_size=size, class_names=class_names, anchors=anchors, means=manifest["means"], **THRESHOLDS)
+
+    def evaluate() -> dict[str, float | None]:
+        results = detect_split(
+            detector,
+            split,
+            batch_size=config.batch_size,
+            labels_offset=config.labels_offset,
+            num_preprocessing_threads=config.num_preprocessing_threads,
+        )
+        means = report.compute_metrics(results, class_names)["mAP"]
+        return {f"mAP/{kind}": value for kind, value in means.items()}
+
+    return Validation(config, evaluate, "mAP/voc2012")
+
+
 def _training_batches(
     config: Config, split: dataset.Split, anchors: np.ndarray, num_classes: int, position: int
 ) -> tf.data.Dataset:
@@ -166,13 +195,11 @@ def _resolved(config: Config) -> Config:
     size = nets.NETS[config.model_name].image_size
     if config.train_image_size not in (None, size):
         raise UserError(f"--train_image_size={config.train_image_size}: {config.model_name} takes pictures of {size} only")
-    steps = config.learning_rate_boundaries
-    if any(before >= after for before, after in zip((0, *steps), steps, strict=False)):
-        raise UserError(f"--learning_rate_boundaries={','.join(map(str, steps))}: must be rising steps from 1 on")
+    train_flags.check(config)
     return dataclasses.replace(config, recipe=flags.one_of(config, "recipe", "preprocessing_name") or "paper")
 
 
-def _manifest(config: Config, split: dataset.Split, num_classes: int) -> dict:
+def _manifest(config: Config, split: dataset.Split, num_classes: int) -> dict[str, Any]:
     """What a checkpoint says about itself, so that evaluation and detection need no flags."""
     return {
         "model_name": config.model_name,

@@ -10,7 +10,7 @@ from engine.slim_net import SlimNet
 from engine.warm_start import TakeOverRule
 from ssd import anchors
 from ssd.anchors import AnchorSpec
-from ssd.nets import tiny, vgg, vgg_reduction
+from ssd.nets import mobilenet, tiny, vgg, vgg_reduction
 
 IMAGENET_MEANS = (123.0, 117.0, 104.0)
 
@@ -41,6 +41,13 @@ _VGG = {"take_over": vgg_reduction.take_over, "xla_on_cpu": True}
 
 NETS: dict[str, NetSpec] = {
     "ssd_300_vgg": NetSpec(300, vgg.ssd_300_vgg, {"voc": anchors.SSD_300_VOC, "coco": anchors.SSD_300_COCO}, **_VGG),
+    "ssd_320_mobilenet_v2": NetSpec(
+        mobilenet.IMAGE_SIZE,
+        mobilenet.ssd_320_mobilenet_v2,
+        {"voc": mobilenet.ANCHORS_VOC, "coco": mobilenet.ANCHORS_COCO},
+        means=mobilenet.MEANS,
+        take_over=mobilenet.take_over,
+    ),
     "ssd_512_vgg": NetSpec(512, vgg.ssd_512_vgg, {"voc": anchors.SSD_512_VOC, "coco": anchors.SSD_512_COCO}, **_VGG),
     "ssd_tiny": NetSpec(tiny.IMAGE_SIZE, tiny.ssd_tiny, {"voc": tiny.ANCHORS, "coco": tiny.ANCHORS}),
 }

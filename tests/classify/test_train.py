@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from classify import evaluate, predict, train
 from classify.classifier import Classifier
+from engine import checkpoints
 from engine.checkpoints import AVERAGE, StoredWeights
 from engine.errors import UserError
 from engine.flags import parse
@@ -209,6 +210,9 @@ def test_frozen_scopes_and_fine_tuning(run_dir, cifar10_dir, tmp_path):
         (["--model_name=inception_v3", "--train_image_size=106"], "--train_image_size=106: inception_v3 takes pictures of 107"),
         (["--trainable_scopes=local5"], "--trainable_scopes=local5"),
         (["--num_classes=5"], "--num_classes=5"),
+        (["--eval_every_steps=5"], "CIFAR-10 has train and test"),
+        (["--patience=5"], "--patience=5 needs --eval_every_steps"),
+        (["--learning_rate_boundaries=5,5"], "must be rising steps"),
         (["--learning_rate=1e6"], "step [1-9]: the loss is not finite"),
     ],
 )
@@ -227,6 +231,22 @@ def test_a_classifier_takes_later_weights_of_its_own_run_only(run_dir, cifar10_d
     run_train(cifar10_dir, tmp_path, "--max_steps=1", "--recipe=none")
     with pytest.raises(UserError, match="model.ckpt-1: of another net, classes or recipe than .*model.ckpt-60"):
         classifier.load(str(tmp_path))
+
+
+def test_evaluation_while_training_stops_early(cifar10_dir, tmp_path, capsys):
+    flags = ("--max_steps=200", "--eval_every_steps=10", "--eval_split_name=test", "--patience=2", "--moving_average_decay=0.1")
+    run_train(cifar10_dir, tmp_path, *flags, "--learning_rate=0.02")
+    told = capsys.readouterr().err
+    best = json.loads((tmp_path / "best" / "best.json").read_text())
+    stopped = int(re.search(r"stopped early at step (\d+): precision_at_1 was best at step (\d+)", told)[1])
+    assert stopped - best["step"] == 20
+    assert stopped < 200
+    assert checkpoints.newest_in(tmp_path).prefix.endswith(f"model.ckpt-{stopped}")
+    run_in_process(evaluate, f"--checkpoint_dir={tmp_path}", f"--data_dir={cifar10_dir}", "--run_once")
+    metrics = json.loads((tmp_path / "best" / "eval_test" / "metrics.json").read_text())
+    assert (metrics["step"], metrics["precision_at_1"]) == (best["step"], best["value"])
+    run_train(cifar10_dir, tmp_path, *flags, "--learning_rate=0.02")
+    assert f"stopped early at step {stopped}" in capsys.readouterr().err
 
 
 def test_mistakes_of_an_evaluation_are_named(run_dir, cifar10_dir, tmp_path):

@@ -41,6 +41,13 @@ def test_names_are_those_of_the_table():
         assert anchor_sets.to_manifest(anchor_sets.find("ssd_300_vgg", name), "ssd_300_vgg") == {"anchor_set": name}
 
 
+@pytest.mark.parametrize("net_name", nets.NETS)
+def test_every_set_of_every_net_goes_through_a_file(net_name):
+    for spec in nets.NETS[net_name].anchors.values():
+        content = json.loads(json.dumps(anchor_sets.to_json(spec, net_name)))
+        assert anchor_sets.from_json(content, net_name, source="file") == spec
+
+
 def test_a_file_replaces_the_shapes(tmp_path):
     found = anchor_sets.find("ssd_tiny", written(tmp_path / "a.json", content(1.5)))
     own, custom = make_anchors(tiny.ANCHORS), make_anchors(found.spec)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.flags import parse
-from ssd import dataset, evaluate, report, train
+from ssd import dataset, evaluate, evaluation, report, train
 
 
 def test_ground_truth_as_detections_is_perfect(sample_records):
@@ -14,7 +14,7 @@ def test_ground_truth_as_detections_is_perfect(sample_records):
     results = report.Results()
     for number in range(len(split.records)):
         truth = split.parse(number, num_classes=4)
-        evaluate._add(results, truth, truth.boxes, np.ones(len(truth.labels)), truth.labels)
+        evaluation.add(results, truth, truth.boxes, np.ones(len(truth.labels)), truth.labels)
     metrics = report.compute_metrics(results, split.class_names)
     assert metrics["images"] == 24
     for row in (metrics["mAP"], *metrics["classes"].values()):

@@ -12,7 +12,7 @@ from engine.errors import UserError
 from engine.flags import parse
 from engine.optim import MovingAverages, make_optimizer
 from ssd import export, nets
-from ssd.detector import Detector
+from ssd.detector import load
 
 MANIFEST = {
     "model_name": "ssd_tiny",
@@ -69,7 +69,7 @@ def test_plain_names_and_averaged_values(run, tmp_path, capsys):
 
 def test_the_same_detections_without_any_flag(run, tmp_path):
     run_export(f"--checkpoint_path={run}", f"--output_dir={tmp_path}")
-    before, after = Detector(str(run), **THRESHOLDS), Detector(str(tmp_path / "ssd_tiny.ckpt"), **THRESHOLDS)
+    before, after = (load(str(path), **THRESHOLDS)[0] for path in (run, tmp_path / "ssd_tiny.ckpt"))
     assert after.class_names == before.class_names == ("猫", "dog")
     batch = np.random.default_rng(0).integers(0, 256, [2, 160, 160, 3], np.uint8)
     found = before.detect(batch)

@@ -4,9 +4,12 @@ import re
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from classify import nets as classifiers
 from classify.nets.vgg import STAGES
-from engine.checkpoints import StoredWeights
+from engine import optim
+from engine.checkpoints import Saver, StoredWeights, TrainState
 from engine.errors import UserError
 from engine.warm_start import warm_start
 from ssd import fine_tuning, nets
@@ -59,6 +62,18 @@ def test_fc6_and_fc7_by_hand(tmp_path):
     assert vgg_reduction.take_over(stored, "other", "block8/conv1x1/weights", (1, 1, 2, 4)) is None
 
 
+def test_fc6_of_other_pictures_gives_nothing(tmp_path):
+    arrays = {
+        "vgg_16/fc6/weights": np.zeros([1, 1, 2, 8], np.float32),
+        "vgg_16/fc7/weights": np.zeros([1, 1, 8, 8], np.float32),
+    }
+    stored = StoredWeights(write_slim(tmp_path / "vgg_16.ckpt", arrays))
+    for name, shape in (("conv6/weights", (3, 3, 2, 2)), ("conv7/weights", (1, 1, 2, 2))):
+        note, fill = vgg_reduction.take_over(stored, "vgg_16", name, shape)
+        assert note == "fc6 is (1, 1, 2, 8), of a net for other pictures than 224x224"
+        assert fill is None
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("net_name", "write"), [("ssd_300_vgg", write_slim), ("ssd_512_vgg", write_v1)])
 def test_vgg_16_in_full(net_name, write, tmp_path, capsys):
@@ -89,6 +104,28 @@ def test_the_means_are_those_of_the_weights(tmp_path):
     assert fine_tuning.means_of("ssd_300_vgg", published, "ssd_300_vgg") == PUBLISHED_MEANS
     published.manifest["means"] = list(SLIM_MEANS)
     assert fine_tuning.means_of("ssd_300_vgg", published, "ssd_300_vgg") == SLIM_MEANS
+
+
+def test_a_classifier_of_ours_becomes_the_backbone(tmp_path, capsys):
+    """classify.train's checkpoint of MobileNetV2: everything below its logits, statistics included, without a further flag."""
+    classifier = classifiers.make_net("mobilenet_v2", 10, 32)
+    for number, variable in enumerate(classifier.variables_by_name.values()):
+        variable.assign(tf.random.stateless_normal(variable.shape, [number, 1]))
+    manifest = {"optimizer": "sgd", "scope": "MobilenetV2", "class_names": [*"abcdefghij"]}
+    state = TrainState(classifier, classifier.trainable_by_name, optim.make_optimizer("sgd", 0.1), None, manifest)
+    stored = StoredWeights(Saver(state, tmp_path).save())
+    net = nets.make_net("ssd_320_mobilenet_v2", 4)
+    matches = warm_start(net, stored, take_over=fine_tuning.take_over_rule("ssd_320_mobilenet_v2", ["a", "b", "c"]))
+    restored = [match.name.removeprefix("ssd_320_mobilenet_v2/") for match in matches if match.outcome == "restored"]
+    assert len(restored) == 52 * 5, "52 convolutions, each with weights and four variables of its batch norm"
+    for name in restored:
+        expected = classifier.variables_by_name[f"MobilenetV2/{name}"]
+        np.testing.assert_array_equal(net.variables_by_name[f"ssd_320_mobilenet_v2/{name}"], expected, err_msg=name)
+    assert {match.outcome for match in matches} == {"restored", "fresh"}
+    assert "no layer of MobileNetV2" in capsys.readouterr().err
+    again = StoredWeights(write_slim(tmp_path / "ssd.ckpt", {n: v.numpy() for n, v in net.variables_by_name.items()}))
+    rule = fine_tuning.take_over_rule("ssd_320_mobilenet_v2", ["a", "b", "c"])
+    assert {match.outcome for match in warm_start(net, again, take_over=rule)} == {"restored"}
 
 
 def own_checkpoint(path, arrays, class_names):

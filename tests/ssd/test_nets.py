@@ -16,9 +16,13 @@ SPEC = pathlib.Path(__file__).parents[3] / "shared" / "spec"
 # net: (image size, anchors, parameters at 21 classes)
 EXPECTED = {
     "ssd_300_vgg": (300, 8732, 26_285_486),
+    "ssd_320_mobilenet_v2": (320, 3224, 3_430_560),
     "ssd_512_vgg": (512, 24564, 27_188_676),
     "ssd_tiny": (160, 2390, 1_361_352),
 }
+
+
+BACKBONE = ("Conv", "expanded_conv")
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +56,14 @@ def test_variables_are_those_of_the_published_checkpoints(name, built):
     lines = [re.fullmatch(r"(\S+) \[(.*)\]", line.strip()) for line in listing.read_text().splitlines() if line.strip()]
     published = {line[1]: tuple(int(side) for side in line[2].split(",")) for line in lines}
     assert {n: tuple(v.shape) for n, v in built[name].variables_by_name.items()} == published
+
+
+def test_the_mobilenet_below_the_heads_is_whole(built):
+    """2,257,984 parameters, moving statistics included, are keras.applications' MobileNetV2 without its top."""
+    backbone = {
+        n: v for n, v in built["ssd_320_mobilenet_v2"].variables_by_name.items() if n.split("/")[1].startswith(BACKBONE)
+    }
+    assert sum(int(np.prod(v.shape)) for v in backbone.values()) == 2_257_984
 
 
 @pytest.mark.parametrize("name", ["ssd_300_vgg", "ssd_512_vgg"])

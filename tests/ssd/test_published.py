@@ -14,7 +14,7 @@ from engine import images
 from engine.errors import UserError
 from engine.flags import parse
 from ssd import detect, evaluate, nets
-from ssd.detector import Detector
+from ssd.detector import load
 from tests.engine.slim_files import write_slim
 
 THRESHOLDS = {"score_threshold": 0.3, "nms_threshold": 0.45, "top_k": 20, "keep_top_k": 10}
@@ -70,7 +70,7 @@ def literally(net_name, arrays, image, num_classes):
 @pytest.mark.parametrize("net_name", ["ssd_300_vgg", pytest.param("ssd_512_vgg", marks=pytest.mark.slow)])
 def test_a_published_checkpoint_computes_the_same(net_name, tmp_path):
     prefix, arrays = published(tmp_path / "ssd.ckpt", net_name, 3)
-    loaded = Detector(prefix, model_name=net_name, num_classes=3, anchor_set="voc", **THRESHOLDS)
+    loaded, _ = load(prefix, model_name=net_name, num_classes=3, anchor_set="voc", **THRESHOLDS)
     for name, variable in loaded._net.variables_by_name.items():
         np.testing.assert_array_equal(variable, arrays[name], err_msg=name)
     size = nets.NETS[net_name].image_size

@@ -142,6 +142,7 @@ def test_a_broken_record_is_named_while_training(sample_records, tmp_path):
         ("--trainable_scopes=ssd_tiny/nothing", "ssd_tiny/nothing"),
         ("--checkpoint_path=/no/where", "/no/where"),
         ("--model_name=ssd_huge", "model_name"),
+        ("--patience=2", "--patience=2 needs --eval_every_steps"),
     ],
 )
 def test_mistakes_are_named(sample_records, tmp_path, flag, named):
@@ -156,3 +157,27 @@ def test_recipes_train(recipe, sample_records, tmp_path):
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert len(rows) == 2
     assert all(np.isfinite(row["loss"]) for row in rows)
+
+
+def test_evaluation_while_training(sample_records, tmp_path, capsys):
+    """It says what ssd.evaluate says of the same checkpoint, moves no weight, and its best checkpoint is what is used."""
+    flags = ("--max_number_of_steps=4", "--moving_average_decay=0.5", "--learning_rate=0.02", "--warmup_steps=0")
+    run_in_process(sample_records, tmp_path / "without", *flags)
+    run_in_process(sample_records, tmp_path / "with", *flags, "--eval_every_steps=2")
+    told = capsys.readouterr().err
+    rows = [json.loads(line) for line in (tmp_path / "with" / "metrics.jsonl").read_text().splitlines()]
+    evaluated = {row["step"]: row for row in rows if "mAP/voc2012" in row}
+    assert list(evaluated) == [2, 4]
+    best = json.loads((tmp_path / "with" / "best" / "best.json").read_text())
+    assert best["value"] == max(row["mAP/voc2012"] for row in evaluated.values())
+    assert f"step {best['step']}: mAP/voc2012 = {best['value']:.4f} on val; the best so far" in told
+    plain, with_evaluations = (StoredWeights(str(tmp_path / run / "model.ckpt-4")) for run in ("without", "with"))
+    for name in plain.shapes:
+        np.testing.assert_array_equal(plain.read(name), with_evaluations.read(name), err_msg=name)
+    flags = (f"--dataset_dir={sample_records}", f"--checkpoint_path={tmp_path / 'with'}", "--dataset_split_name=val")
+    evaluate.main(parse(evaluate.Config, ["evaluate", *flags])[0])
+    metrics = json.loads((tmp_path / "with" / "best" / "eval_val" / "metrics.json").read_text())
+    assert {f"mAP/{kind}": value for kind, value in metrics["mAP"].items()} == pytest.approx(
+        {name: value for name, value in evaluated[best["step"]].items() if name != "step"}, abs=1e-6
+    )
+    assert metrics["mAP"]["voc2012"] > 0
