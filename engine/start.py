@@ -21,15 +21,19 @@ def resumable(train_dir: str, manifest: dict[str, Any], must_agree: Sequence[str
         UserError: it is of a run that differs in one of the manifest's entries `must_agree`.
     """
     stored = checkpoints.newest_in(train_dir)
-    if stored is None:
-        return None
+    if stored is not None:
+        refuse_other_run(train_dir, stored, manifest, must_agree)
+    return stored
+
+
+def refuse_other_run(train_dir: str, stored: StoredWeights, manifest: dict[str, Any], must_agree: Sequence[str]) -> None:
+    """`UserError` where the checkpoint `stored` in train_dir differs in one of the manifest's entries `must_agree`."""
     for key in must_agree:
         if stored.manifest.get(key) != manifest[key]:
             raise UserError(
                 f"--train_dir={train_dir}: it holds a run with {key} = {stored.manifest.get(key)}, but {manifest[key]} is"
                 " asked for; give another --train_dir"
             )
-    return stored
 
 
 def begin(

@@ -24,6 +24,10 @@ class AnchorLayer:
     step: float
     shapes: tuple[tuple[float, float], ...]
 
+    def centers(self) -> np.ndarray:
+        """Where the cells' centres are along each side, in pixels: float64 [map_size]."""
+        return (np.arange(self.map_size) + 0.5) * self.step
+
 
 @dataclass(frozen=True)
 class AnchorSpec:
@@ -57,7 +61,7 @@ def make_anchors(spec: AnchorSpec) -> np.ndarray:
 
 
 def _layer_anchors(layer: AnchorLayer, image_size: int) -> np.ndarray:
-    centers = (np.arange(layer.map_size) + 0.5) * layer.step / image_size
+    centers = layer.centers() / image_size
     shapes = np.array(layer.shapes, np.float64) / image_size
     grid = np.empty((layer.map_size, layer.map_size, len(shapes), 4))  # [row, column, kind, 4]
     grid[..., 0] = centers[:, None, None]

@@ -1,5 +1,6 @@
 """The data set in the TFRecord files: which files, which classes, and what a record says."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -47,6 +48,15 @@ class Split:
         """Record `number`; see `parse_record`."""
         return parse_record(self.records.read(number), number=number, num_classes=num_classes, labels_offset=labels_offset)
 
+    def objects(self, numbers: Iterable[int], *, num_classes: int, labels_offset: int = 0) -> "Objects":
+        """The objects of the records `numbers`, without looking at their pictures. `UserError` as of `parse_record`."""
+        found = []
+        for number in numbers:
+            fields = RecordFields(self.records.read(number), number)
+            boxes, labels, _ = _objects(fields, num_classes, labels_offset)
+            found.append(Objects(boxes, labels, np.full(len(labels), len(found))))
+        return Objects(*map(np.concatenate, zip(_NO_OBJECTS, *found, strict=True)))
+
 
 def open_split(dataset_dir: str, dataset_name: str, split: str) -> Split:
     """Finds the files of a split and the names of its classes.
@@ -58,6 +68,23 @@ def open_split(dataset_dir: str, dataset_name: str, split: str) -> Split:
     if found.label_names and found.first_label != 1:
         raise UserError(f"--dataset_name={found.name}: labels start at {found.first_label}: a set for classification")
     return Split(found.name, split, found.records, found.label_names)
+
+
+class Objects(NamedTuple):
+    """The objects of several pictures, one after the other.
+
+    Attributes:
+        boxes: [N, 4] float32 (ymin, xmin, ymax, xmax) in [0, 1].
+        labels: [N] int64, 1 to C - 1.
+        pictures: [N] int64, the picture of each: 0, 1, ... in the order in which they were asked for.
+    """
+
+    boxes: np.ndarray
+    labels: np.ndarray
+    pictures: np.ndarray
+
+
+_NO_OBJECTS = Objects(np.zeros([0, 4], np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class Record(NamedTuple):
@@ -93,18 +120,15 @@ def parse_record(record: bytes, *, number: int, num_classes: int, labels_offset:
     """
     fields = RecordFields(record, number)
     encoded = fields.encoded()
-    boxes, labels, difficult = _objects(fields)
-    labels = labels - labels_offset
-    if labels.size and not (labels.min() >= 1 and labels.max() < num_classes):
-        wrong = labels.max() if labels.max() >= num_classes else labels.min()
-        raise UserError(f"{fields.filename}: label {wrong} is not within 1 to {num_classes - 1} (--num_classes={num_classes})")
+    boxes, labels, difficult = _objects(fields, num_classes, labels_offset)
     size = tuple(int(value) for side in ("height", "width") for value in fields.ints(f"image/{side}")[:1])
     if len(size) < 2 or min(size) < 1:
         size = record_fields.decode(encoded, fields.filename).shape[:2]
     return Record(fields.filename, encoded, boxes, labels, difficult, *size)
 
 
-def _objects(fields: RecordFields) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _objects(fields: RecordFields, num_classes: int, labels_offset: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """boxes, labels and difficult, as of `Record`."""
     key = "image/object/bbox/"
     sides = [fields.floats(key + side) for side in ("ymin", "xmin", "ymax", "xmax")]
     labels, difficult = fields.ints(key + "label"), fields.ints(key + "difficult")
@@ -114,4 +138,8 @@ def _objects(fields: RecordFields) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         raise UserError(f"{fields.filename}: the lists of boxes, labels and difficult in its record differ in length")
     boxes = np.clip(np.stack(sides, axis=1), 0.0, 1.0)
     has_area = (boxes[:, 2:] > boxes[:, :2]).all(axis=1)  # False for NaN as well
-    return boxes[has_area], labels[has_area], difficult[has_area].astype(bool)
+    boxes, labels, difficult = boxes[has_area], labels[has_area] - labels_offset, difficult[has_area].astype(bool)
+    if labels.size and not (labels.min() >= 1 and labels.max() < num_classes):
+        wrong = labels.max() if labels.max() >= num_classes else labels.min()
+        raise UserError(f"{fields.filename}: label {wrong} is not within 1 to {num_classes - 1} (--num_classes={num_classes})")
+    return boxes, labels, difficult

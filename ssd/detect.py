@@ -33,7 +33,7 @@ class Config:
     output_dir: str = flag("", "folder for the pictures with boxes and detections.json", required=True)
     model_name: str | None = flag(None, "the net, for a checkpoint that does not say", choices=tuple(nets.NETS))
     num_classes: int | None = flag(None, "classes, background included, for a checkpoint that does not say", minimum=2)
-    anchor_set: str | None = flag(None, "anchors, for a checkpoint that does not say", choices=("voc", "coco"))
+    anchor_set: str | None = flag(None, "anchors (voc, coco or a file), for a checkpoint that does not say")
     batch_size: int = flag(8, "pictures at a time", minimum=1)
     score_threshold: float = flag(0.5, "detections must score more", minimum=0, maximum=1)
     nms_threshold: float = flag(0.45, "of two boxes of a class with a greater IoU the weaker goes", minimum=0, maximum=1)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from engine import checkpoints
 from engine.record_sets import name_labels
 from engine.slim_net import SlimNet
-from ssd import nets, postprocess
+from ssd import anchor_sets, nets, postprocess
 from ssd.anchors import make_anchors
 
 
@@ -81,7 +81,7 @@ def load(
     stored = checkpoints.find(checkpoint_path)
     net_name, num_classes = stored.told("model_name", model_name), stored.told("num_classes", num_classes)
     spec, known = nets.find(net_name), stored.manifest.get("class_names", class_names)
-    anchors = make_anchors(nets.anchor_spec(net_name, stored.told("anchor_set", anchor_set)))
+    anchors = make_anchors(anchor_sets.of_checkpoint(stored, net_name, anchor_set).spec)
     net = nets.make_net(net_name, num_classes)
     checkpoints.load_weights(net, stored)
     detector = Detector(

@@ -37,7 +37,7 @@ class Config:
     eval_dir: str = flag("", "folder for metrics.json (default: eval_SPLIT beside the checkpoint)")
     model_name: str | None = flag(None, "the net, for a checkpoint that does not say", choices=tuple(nets.NETS))
     num_classes: int | None = flag(None, "classes, background included, for a checkpoint that does not say", minimum=2)
-    anchor_set: str | None = flag(None, "anchors, for a checkpoint that does not say", choices=("voc", "coco"))
+    anchor_set: str | None = flag(None, "anchors (voc, coco or a file), for a checkpoint that does not say")
     pictures: int = flag(20, "pictures to write, with true boxes on the left and found ones on the right", minimum=0)
     batch_size: int = flag(8, "pictures at a time; the numbers do not depend on it", minimum=1)
     num_preprocessing_threads: int = flag(4, "pictures decoded at the same time", minimum=1)

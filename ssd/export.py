@@ -19,7 +19,7 @@ from engine.errors import UserError
 from engine.files import writing
 from engine.flags import flag
 from engine.tfrecords import UNFINISHED
-from ssd import nets
+from ssd import anchor_sets, nets
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,9 @@ def describe(stored: StoredWeights) -> dict[str, Any]:
     if "anchor_set" not in said:
         raise UserError(f"{stored.prefix}: does not tell its net and classes as checkpoints of ssd.train do")
     spec = nets.find(said["model_name"])
-    kept = {name: said[name] for name in ("model_name", "num_classes", "class_names", "anchor_set")}
+    anchor_set = anchor_sets.of_checkpoint(stored, said["model_name"], None)
+    kept = {name: said[name] for name in ("model_name", "num_classes", "class_names")}
+    kept |= anchor_sets.to_manifest(anchor_set, said["model_name"])
     step = {"step": said.get("step", checkpoints.step_of(stored.prefix))}
     kept["scope"] = said.get("scope", said["model_name"])
     return kept | {"means": list(said.get("means", spec.means)), "image_size": spec.image_size} | step

@@ -137,9 +137,9 @@ def format_table(metrics: Mapping, settings: Mapping[str, object]) -> str:
     ]
     totals = (str(sum(row[count] for row in metrics["classes"].values())) for count in COUNTS)
     mean = ["mean", *(_value(metrics["mAP"][kind]) for kind in KINDS), *totals]
-    widths = [max(map(_width, column)) for column in zip(head, *rows, mean, strict=True)]
+    widths = column_widths([head, *rows, mean])
     rule = ["-" * width for width in widths]
-    lines = [_line(cells, widths) for cells in (head, rule, *rows, rule, mean)]
+    lines = [line_up(cells, widths) for cells in (head, rule, *rows, rule, mean)]
     noted = ", ".join(f"{name} {value}" for name, value in {"images": metrics["images"], **settings}.items())
     return "\n".join([*lines, noted])
 
@@ -148,7 +148,13 @@ def _value(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.4f}"
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+def column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    """The width of each column of a table, in columns of the terminal."""
+    return [max(map(_width, column)) for column in zip(*rows, strict=True)]
+
+
+def line_up(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """A row of a table: the first cell starts its column, the others end theirs."""
     blanks = [" " * (width - _width(cell)) for cell, width in zip(cells, widths, strict=True)]
     numbers = (blank + cell for cell, blank in zip(cells[1:], blanks[1:], strict=True))
     return "  ".join([cells[0] + blanks[0], *numbers])

@@ -25,7 +25,8 @@ from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
 from engine.validation import Validation
 from engine.warm_start import source_scope
-from ssd import dataset, encoding, fine_tuning, input_pipeline, nets, preprocessing, report, summaries
+from ssd import anchor_sets, coverage, dataset, encoding, fine_tuning, input_pipeline, nets, preprocessing, report, summaries
+from ssd.anchor_sets import AnchorSet
 from ssd.anchors import make_anchors
 from ssd.detector import Detector
 from ssd.evaluation import THRESHOLDS, detect_split
@@ -37,7 +38,9 @@ class Config(TrainFlags):
     model_name: str = flag("ssd_300_vgg", "the net", choices=tuple(nets.NETS))
     num_classes: int | None = flag(None, "classes, background included (default: as the data set says)", minimum=2)
     train_image_size: int | None = flag(None, "height and width of the net's input (default, and only choice: the net's own)")
-    anchor_set: str = flag("voc", "anchors of the net", choices=("voc", "coco"))
+    anchor_set: str | None = flag(
+        None, "anchors: voc, coco or a file of tools/fit_anchors.py (default: as the checkpoint to start from says, else voc)"
+    )
     recipe: str | None = flag(None, "augmentation (default: paper)", choices=tuple(preprocessing.RECIPES))
     preprocessing_name: str | None = flag(None, "another name of --recipe", choices=tuple(preprocessing.RECIPES))
     matching: str = flag(
@@ -64,15 +67,21 @@ def main(config: Config) -> None:
     # Data
     split = dataset.open_split(config.dataset_dir, config.dataset_name, config.dataset_split_name)
     num_classes = split.num_classes(config.num_classes)
-    anchors = make_anchors(nets.anchor_spec(config.model_name, config.anchor_set))
     say(f"{split.name} {split.split}: {len(split.records)} pictures, {num_classes - 1} classes; {devices.describe()}")
     if config.batch_size > len(split.records):
         say(f"note: --batch_size={config.batch_size} is more than the data set: a picture can come twice in a batch")
 
     # Net and optimizer
     manifest = _manifest(config, split, num_classes)
-    existing = start.resumable(config.train_dir, manifest, ("model_name", "num_classes", "class_names", "anchor_set"))
-    manifest["means"] = means = _means(config, existing)
+    existing = start.resumable(config.train_dir, manifest, ("model_name", "num_classes", "class_names"))
+    stored = existing or start.source(config)
+    anchor_set = anchor_sets.of_run(config.model_name, config.anchor_set, stored, is_resumed=existing is not None)
+    manifest |= anchor_sets.to_manifest(anchor_set, config.model_name)
+    if existing:
+        start.refuse_other_run(config.train_dir, existing, manifest, (anchor_sets.NAME,))
+    anchors = make_anchors(anchor_set.spec)
+    _tell_coverage(config, split, num_classes, anchor_set)
+    manifest["means"] = means = _means(config, stored)
     with replicas.scope():
         net = nets.make_net(config.model_name, num_classes)
     state = training.make_state(config, net, manifest, replicas, num_examples=len(split.records))
@@ -101,9 +110,23 @@ def main(config: Config) -> None:
     )
 
 
-def _means(config: Config, existing: StoredWeights | None) -> tuple[float, ...]:
+def _tell_coverage(config: Config, split: dataset.Split, num_classes: int, anchor_set: AnchorSet) -> None:
+    """Says how the anchors fit the objects, as they are before augmentation, and what to do where they do not."""
+    numbers = coverage.sample_pictures(len(split.records))
+    objects = split.objects(numbers, num_classes=num_classes, labels_offset=config.labels_offset)
+    found = coverage.measure(anchor_set.spec, objects.boxes, objects.pictures, config.match_threshold)
+    every_object = config.matching == "bipartite"
+    counts = {"measured": len(numbers), "num_pictures": len(split.records)}
+    say(coverage.describe(found, anchor_set.name, threshold=config.match_threshold, every_object=every_object, **counts))
+    if found.is_poor():
+        say(
+            f"warning: more than {100 * coverage.TOO_MANY:g} % of the objects have no such anchor: fit anchors to them"
+            " (tools/fit_anchors.py, --anchor_set), or take a net with a larger input"
+        )
+
+
+def _means(config: Config, stored: StoredWeights | None) -> tuple[float, ...]:
     """The means to subtract: those of the checkpoint that the run starts from."""
-    stored = existing or start.source(config)
     scope = source_scope(config.model_name, stored, config.checkpoint_model_scope) if stored else ""
     return fine_tuning.means_of(config.model_name, stored, scope)
 
@@ -206,7 +229,6 @@ def _manifest(config: Config, split: dataset.Split, num_classes: int) -> dict[st
         "scope": config.model_name,
         "num_classes": num_classes,
         "class_names": list(split.names(num_classes)),
-        "anchor_set": config.anchor_set,
         "optimizer": config.optimizer,
         "trainable_scopes": list(config.trainable_scopes),
     }

@@ -313,3 +313,35 @@ def detect(class_logits, box_offsets, anchors, *, score_threshold, nms_threshold
         found += [(scores[a][label], label, boxes[a]) for a in kept]
     found.sort(key=lambda detection: -detection[0])
     return [(score, label, [min(max(side, 0.0), 1.0) for side in box]) for score, label, box in found[:keep_top_k]]
+
+
+# --- Anchors and the objects of a data set. Scalars in double precision. ---
+
+
+def coverage(boxes, anchors, threshold):
+    """One picture: the highest IoU of each box, and how many anchors have `threshold` or more with one of them."""
+    boxes, anchors = boxes.astype(float).tolist(), anchors.astype(float).tolist()
+    best = [max(iou(box, corners(anchor)) for anchor in anchors) for box in boxes]
+    near = sum(any(iou(box, corners(anchor)) >= threshold for box in boxes) for anchor in anchors)
+    return best, near
+
+
+def shape_iou(size, shape):
+    common = min(size[0], shape[0]) * min(size[1], shape[1])
+    return common / (size[0] * size[1] + shape[0] * shape[1] - common)
+
+
+def shape_k_means(sizes, shapes):
+    """YOLO9000's k-means from given centres; a centre that no size is nearest to stays. The first centre wins ties."""
+    shapes = [list(shape) for shape in shapes]
+    while True:
+        members = [[] for _ in shapes]
+        for size in sizes:
+            ious = [shape_iou(size, shape) for shape in shapes]
+            members[ious.index(max(ious))].append(size)
+        before = [list(shape) for shape in shapes]
+        for shape, own in zip(shapes, members, strict=True):
+            if own:
+                shape[:] = [sum(side) / len(own) for side in zip(*own, strict=True)]
+        if shapes == before:
+            return shapes

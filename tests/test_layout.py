@@ -57,7 +57,7 @@ def test_few_files_know_these_libraries(path):
         assert not knows(path, "tf_slim")
     if not in_nets and name != "engine.slim_net":
         assert "compat.v1" not in text.replace("`tf.compat.v1", "")
-    if name in ("ssd.metrics", "ssd.anchors"):
+    if name in ("ssd.metrics", "ssd.anchors", "ssd.anchor_fit", "ssd.coverage"):
         assert not knows(path, "tensorflow")
     if not name.startswith("tools"):
         assert not knows(path, "lxml")

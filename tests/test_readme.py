@@ -10,7 +10,7 @@ import classify.predict
 import classify.train
 from ssd import detect, evaluate, export, train
 from tests.conftest import ROOT
-from tools import benchmark, images_to_tfrecords, make_sample_voc, pascalvoc_to_tfrecords
+from tools import benchmark, fit_anchors, images_to_tfrecords, make_sample_voc, pascalvoc_to_tfrecords
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = {
@@ -22,6 +22,7 @@ COMMANDS = {
     "classify.train": classify.train,
     "classify.evaluate": classify.evaluate,
     "classify.predict": classify.predict,
+    "fit_anchors.py": fit_anchors,
     "images_to_tfrecords.py": images_to_tfrecords,
     "make_sample_voc.py": make_sample_voc,
     "pascalvoc_to_tfrecords.py": pascalvoc_to_tfrecords,

@@ -10,7 +10,7 @@ from engine.slim_net import SlimNet
 from engine.warm_start import TakeOverRule
 from ssd import anchors
 from ssd.anchors import AnchorSpec
-from ssd.nets import mobilenet, tiny, vgg, vgg_reduction
+from ssd.nets import lite, mobilenet, tiny, vgg, vgg_reduction
 
 IMAGENET_MEANS = (123.0, 117.0, 104.0)
 
@@ -37,10 +37,13 @@ class NetSpec:
     xla_on_cpu: bool = False
 
 
+_VOC_AND_COCO = {"voc": anchors.SSD_300_VOC, "coco": anchors.SSD_300_COCO}
 _VGG = {"take_over": vgg_reduction.take_over, "xla_on_cpu": True}
 
 NETS: dict[str, NetSpec] = {
-    "ssd_300_vgg": NetSpec(300, vgg.ssd_300_vgg, {"voc": anchors.SSD_300_VOC, "coco": anchors.SSD_300_COCO}, **_VGG),
+    "ssd_300_lite": NetSpec(300, lite.ssd_300_lite, _VOC_AND_COCO),
+    "ssd_300_vgg": NetSpec(300, vgg.ssd_300_vgg, _VOC_AND_COCO, **_VGG),
+    "ssd_300_vgg_bn": NetSpec(300, vgg.ssd_300_vgg_bn, _VOC_AND_COCO, xla_on_cpu=True),
     "ssd_320_mobilenet_v2": NetSpec(
         mobilenet.IMAGE_SIZE,
         mobilenet.ssd_320_mobilenet_v2,

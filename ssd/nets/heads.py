@@ -35,4 +35,4 @@ def multibox_heads(
 
 
 def _dense(source: tf.Tensor, channels: int, scope: str) -> tf.Tensor:
-    return slim.conv2d(source, channels, 3, activation_fn=None, normalizer_fn=None, scope=scope)
+    return slim.conv2d(source, channels, 3, activation_fn=None, scope=scope)

@@ -3,10 +3,9 @@
 import tensorflow as tf
 import tf_slim as slim
 
-from classify.nets.layers import batch_norm
-from engine.slim_net import ACTIVATIONS
 from ssd.anchors import AnchorSpec, ssd_layer
 from ssd.nets.heads import multibox_heads
+from ssd.nets.layers import XAVIER, batch_norm_scope
 
 IMAGE_SIZE = 160
 ANCHORS = AnchorSpec(
@@ -19,24 +18,11 @@ ANCHORS = AnchorSpec(
         ssd_layer(1, 160, 112, 152, (2,)),
     ),
 )
-_HE = slim.variance_scaling_initializer(factor=2.0, mode="FAN_IN")
-_XAVIER = slim.variance_scaling_initializer(factor=1.0, mode="FAN_IN", uniform=True)
 
 
 def ssd_tiny(images: tf.Tensor, num_classes: int, is_training: bool) -> tuple[tf.Tensor, tf.Tensor]:
     """images [B, 160, 160, 3] -> class_logits [B, 2390, C], box_offsets [B, 2390, 4]."""
-
-    def normalise(inputs: tf.Tensor) -> tf.Tensor:
-        # Averages over some fifty steps: a run of a few hundred has no time for longer ones.
-        return batch_norm(inputs, is_training=is_training, decay=0.98)
-
-    with slim.arg_scope(
-        [slim.conv2d],
-        normalizer_fn=normalise,
-        weights_initializer=_HE,
-        biases_initializer=None,
-        outputs_collections=ACTIVATIONS,
-    ):
+    with batch_norm_scope(is_training, decay=0.98):
         net = slim.conv2d(images / 64.0, 16, 3, stride=2, scope="conv1")  # 80x80
         net = slim.conv2d(net, 32, 3, stride=2, scope="conv2")  # 40x40
         net = slim.conv2d(net, 64, 3, stride=2, scope="conv3_1")  # 20x20
@@ -53,5 +39,5 @@ def ssd_tiny(images: tf.Tensor, num_classes: int, is_training: bool) -> tuple[tf
         ("conv6_box", stride_64),
         ("conv7_box", whole),
     )
-    with slim.arg_scope([slim.conv2d], weights_initializer=_XAVIER):
+    with slim.arg_scope([slim.conv2d], weights_initializer=XAVIER):
         return multibox_heads(sources, [len(layer.shapes) for layer in ANCHORS.layers], num_classes)

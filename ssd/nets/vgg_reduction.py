@@ -13,7 +13,6 @@ MEANS = vgg.IMAGENET_MEANS
 
 _ALL, _THIRD, _FOURTH = slice(None), slice(None, None, 3), slice(None, None, 4)
 _STAGES = [name for name, _, _ in vgg.STAGES]
-_WINDOW = (7, 7)
 # Variable of the SSD: (variable of VGG-16, what is kept of each of its axes).
 _REDUCED = {
     "conv6/weights": ("fc6/weights", (_THIRD, _THIRD, _ALL, _FOURTH)),
@@ -31,17 +30,13 @@ def holds_vgg_16(stored: StoredWeights, scope: str) -> bool:
 def take_over(stored: StoredWeights, scope: str, name: str, shape: tuple[int, ...]) -> TakeOver | None:
     """The `TakeOverRule` of the SSDs on VGG-16.
 
-    conv1_1 to conv5_3 are read by their names, conv6 and conv7 reduced, the layers above start fresh; so do conv6 and
-    conv7 where fc6 sees other than 7x7 cells, since it was trained on pictures of another size. None for everything in
-    other checkpoints, and where fc6 and fc7 do not yield `shape`.
+    conv1_1 to conv5_3 are read by their names, conv6 and conv7 reduced, the layers above start fresh. None for
+    everything in other checkpoints, and where fc6 and fc7 do not yield `shape`.
     """
     if not holds_vgg_16(stored, scope):
         return None
     if name not in _REDUCED:
         return None if name.split("/", maxsplit=1)[0] in _STAGES else TakeOver("no layer of VGG-16", None)
-    window = stored.shapes[f"{scope}/fc6/weights"]
-    if window[:2] != _WINDOW:
-        return TakeOver(f"fc6 is {window}, of a net for other pictures than 224x224", None)
     layer, kept = _REDUCED[name]
     source = f"{scope}/{layer}"
     there = stored.shapes.get(source, ())

@@ -62,18 +62,6 @@ def test_fc6_and_fc7_by_hand(tmp_path):
     assert vgg_reduction.take_over(stored, "other", "block8/conv1x1/weights", (1, 1, 2, 4)) is None
 
 
-def test_fc6_of_other_pictures_gives_nothing(tmp_path):
-    arrays = {
-        "vgg_16/fc6/weights": np.zeros([1, 1, 2, 8], np.float32),
-        "vgg_16/fc7/weights": np.zeros([1, 1, 8, 8], np.float32),
-    }
-    stored = StoredWeights(write_slim(tmp_path / "vgg_16.ckpt", arrays))
-    for name, shape in (("conv6/weights", (3, 3, 2, 2)), ("conv7/weights", (1, 1, 2, 2))):
-        note, fill = vgg_reduction.take_over(stored, "vgg_16", name, shape)
-        assert note == "fc6 is (1, 1, 2, 8), of a net for other pictures than 224x224"
-        assert fill is None
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("net_name", "write"), [("ssd_300_vgg", write_slim), ("ssd_512_vgg", write_v1)])
 def test_vgg_16_in_full(net_name, write, tmp_path, capsys):

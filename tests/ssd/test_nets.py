@@ -10,12 +10,16 @@ import tensorflow as tf
 from engine.errors import UserError
 from ssd import nets
 from ssd.anchors import make_anchors
+from ssd.nets import lite
 
 SPEC = pathlib.Path(__file__).parents[3] / "shared" / "spec"
 
 # net: (image size, anchors, parameters at 21 classes)
 EXPECTED = {
+    "ssd_300_lite": (300, 8732, 3_137_374),
     "ssd_300_vgg": (300, 8732, 26_285_486),
+    # Three more for each of the 8,942 channels: gamma, beta and two moving statistics instead of a bias.
+    "ssd_300_vgg_bn": (300, 8732, 26_285_486 + 3 * 8942),
     "ssd_320_mobilenet_v2": (320, 3224, 3_430_560),
     "ssd_512_vgg": (512, 24564, 27_188_676),
     "ssd_tiny": (160, 2390, 1_361_352),
@@ -58,6 +62,20 @@ def test_variables_are_those_of_the_published_checkpoints(name, built):
     assert {n: tuple(v.shape) for n, v in built[name].variables_by_name.items()} == published
 
 
+def test_every_convolution_of_the_normalised_vgg_has_its_batch_norm(built):
+    variables = built["ssd_300_vgg_bn"].variables_by_name
+    layers = [name.removesuffix("/weights") for name in variables if name.endswith("/weights")]
+    assert len(layers) == 15 + 8 + 12  # VGG with conv6 and conv7, four blocks, two heads on each of six maps
+    assert all(f"{layer}/BatchNorm/gamma" in variables for layer in layers)
+    assert not [name for name in variables if name.endswith("biases")]
+
+
+def test_a_map_is_doubled_and_cut():
+    coarse = np.arange(2 * 3 * 4 * 2, dtype=np.float32).reshape(2, 3, 4, 2)
+    doubled = lite._doubled(tf.constant(coarse), tf.zeros([2, 5, 8, 1]))
+    np.testing.assert_array_equal(doubled, coarse.repeat(2, axis=1).repeat(2, axis=2)[:, :5, :8])
+
+
 def test_the_mobilenet_below_the_heads_is_whole(built):
     """2,257,984 parameters, moving statistics included, are keras.applications' MobileNetV2 without its top."""
     backbone = {
@@ -84,9 +102,11 @@ def test_layers_of_one_shape_start_from_different_values(built):
         assert len(set(values)) == len(values), name
 
 
-def test_signal_survives_from_scratch(built):
-    images = tf.random.stateless_uniform([1, 300, 300, 3], [1, 2], -120.0, 120.0)
-    class_logits, box_offsets = tf.function(lambda x: built["ssd_300_vgg"](x, is_training=False))(images)
+@pytest.mark.parametrize("name", ["ssd_300_vgg", "ssd_300_lite", "ssd_tiny"])
+def test_signal_survives_from_scratch(name, built):
+    size = nets.NETS[name].image_size
+    images = tf.random.stateless_uniform([1, size, size, 3], [1, 2], -120.0, 120.0)
+    class_logits, box_offsets = tf.function(lambda x: built[name](x, is_training=False))(images)
     for outputs in (class_logits, box_offsets):
         assert 0.1 < float(tf.math.reduce_std(outputs)) < 10
 
