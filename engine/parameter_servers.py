@@ -116,6 +116,9 @@ class ParameterServers(Replicas):
 
         return begin_and_end
 
+    def scope(self) -> contextlib.AbstractContextManager:
+        return self.strategy.scope()
+
     def ended(self, batch: Batch) -> Batch:
         return self._ended
 
