@@ -15,6 +15,8 @@ from engine.slim_net import SlimNet
 _OUTCOMES = ("restored", "taken over", "fresh", "excluded", "missing", "wrong shape")
 # A row of these is only counted by scope; of the others every variable is named.
 _EXPECTED = ("restored", "excluded")
+# More are not read one by one.
+_MANY_LAYERS = 16
 
 
 class TakeOver(NamedTuple):
@@ -125,10 +127,12 @@ def _by_note(matches: Sequence[Match]) -> list[str]:
 
 
 def _by_layer(names: Sequence[str]) -> str:
-    """net/a/b/weights, net/a/b/biases, net/c/weights -> "net/a/b (2), net/c/weights"."""
+    """net/a/b/weights, net/a/b/biases, net/c/weights -> "net/a/b (2), net/c/weights"; by scope where the layers are many."""
     layers: dict[str, list[str]] = {}
     for name in names:
         layers.setdefault(name.rpartition("/")[0], []).append(name)
+    if len(layers) > _MANY_LAYERS:
+        return _by_scope(names)
     return ", ".join(found[0] if len(found) == 1 else f"{layer} ({len(found)})" for layer, found in layers.items())
 
 

@@ -117,3 +117,9 @@ def test_what_is_missing_is_grouped_by_layer(tmp_path, capsys):
         "  missing         3",
         "      net/conv1/biases, net/conv10 (2): not in the checkpoint under net",
     ]
+
+
+def test_many_layers_are_counted_by_scope():
+    few, many = ([Match(f"net/head/conv{i}/weights", "fresh", "new") for i in range(count)] for count in (16, 17))
+    assert table("a.ckpt", few)[-1].startswith("      net/head/conv0/weights, net/head/conv1/weights, ")
+    assert table("a.ckpt", many)[-1] == "      net/head (17): new"
