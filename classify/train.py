@@ -18,12 +18,12 @@ from classify.classifier import make_classify
 from classify.evaluation import predict_split
 from classify.losses import count_examples, make_losses
 from engine import cluster, devices, flags, optim, start, train_flags, training
-from engine.checkpoints import Saver
 from engine.flags import flag
 from engine.progress import say
 from engine.record_sets import refuse_other_names
 from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
+from engine.train_state import Saver
 from engine.validation import Validation
 
 _HALF_PRECISION_LOSS_SCALE = 1024.0

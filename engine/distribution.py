@@ -15,9 +15,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from engine.checkpoints import TrainState
 from engine.errors import UserError
 from engine.pipelines import WHOLE, Share
+from engine.train_state import TrainState
 
 Batch = dict[str, tf.Tensor]
 _SUM = tf.distribute.ReduceOp.SUM

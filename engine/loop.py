@@ -12,12 +12,12 @@ import numpy as np
 import tensorflow as tf
 
 from engine import optim, pipelines
-from engine.checkpoints import Saver, TrainState
 from engine.distribution import ONE_DEVICE, Replicas, apply_gradients
 from engine.errors import UserError
 from engine.files import writing
 from engine.progress import say
 from engine.run_log import RunLog
+from engine.train_state import Saver, TrainState
 from engine.validation import Validation
 
 Batch = dict[str, tf.Tensor]

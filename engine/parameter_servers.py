@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator
 import tensorflow as tf
 
 from engine.addresses import check_addresses, is_listening
-from engine.checkpoints import TrainState
 from engine.distribution import Batch, Replicas, ended_by_ctrl_c
 from engine.errors import UserError
 from engine.progress import say
 from engine.train_flags import TrainFlags
+from engine.train_state import TrainState
 
 # So that a worker has its next batch while the chief looks at what the last one gave.
 _STEPS_PER_WORKER = 2

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine import checkpoints, flags
-from engine.checkpoints import Saver, StoredWeights, TrainState
+from engine.checkpoints import StoredWeights
 from engine.errors import UserError
 from engine.progress import say
 from engine.train_flags import TrainFlags
+from engine.train_state import Saver, TrainState
 from engine.validation import Validation
 from engine.warm_start import TakeOverRule, warm_start
 

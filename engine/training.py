@@ -6,13 +6,13 @@ from typing import Any
 import tensorflow as tf
 
 from engine import checkpoints, devices, flags, loop, optim, train_flags
-from engine.checkpoints import Saver, TrainState
 from engine.distribution import Replicas
 from engine.loop import Batch
 from engine.optim import MovingAverages
 from engine.run_log import RunLog
 from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
+from engine.train_state import Saver, TrainState
 from engine.validation import Validation
 
 # Between the processes that train in step: what each of them is, where it finds its files, and how it reads them.

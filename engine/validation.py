@@ -7,12 +7,13 @@ import pathlib
 import shutil
 from collections.abc import Callable
 
-from engine.checkpoints import BEST, Saver, TrainState
+from engine.checkpoints import BEST
 from engine.errors import UserError
 from engine.files import write_json, writing
 from engine.progress import say
 from engine.run_log import RunLog
 from engine.train_flags import TrainFlags
+from engine.train_state import Saver, TrainState
 
 _FILE = "best.json"
 

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from engine import cluster, devices, flags, start, train_flags, training
-from engine.checkpoints import Saver, StoredWeights
+from engine.checkpoints import StoredWeights
 from engine.distribution import Replicas
 from engine.errors import UserError
 from engine.flags import flag
@@ -23,6 +23,7 @@ from engine.progress import say
 from engine.record_sets import refuse_other_names
 from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
+from engine.train_state import Saver
 from engine.validation import Validation
 from engine.warm_start import source_scope
 from ssd import anchor_sets, coverage, dataset, encoding, fine_tuning, input_pipeline, nets, preprocessing, report, summaries

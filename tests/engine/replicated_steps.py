@@ -14,11 +14,11 @@ import tf_slim as slim
 
 from classify.nets.layers import batch_norm
 from engine import loop, optim
-from engine.checkpoints import TrainState
 from engine.cluster import connect
 from engine.optim import MovingAverages
 from engine.slim_net import SlimNet
 from engine.train_flags import TrainFlags
+from engine.train_state import TrainState
 
 DECAY = 0.75
 STEPS, BATCH, SIZE = 3, 6, 4

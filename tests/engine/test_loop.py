@@ -6,9 +6,9 @@ import tensorflow as tf
 import tf_slim as slim
 
 from engine import loop, optim, pipelines
-from engine.checkpoints import TrainState
 from engine.errors import UserError
 from engine.slim_net import SlimNet
+from engine.train_state import TrainState
 
 
 @pytest.fixture

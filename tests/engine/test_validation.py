@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 
 from engine import checkpoints
-from engine.checkpoints import Saver, StoredWeights
+from engine.checkpoints import StoredWeights
 from engine.errors import UserError
 from engine.run_log import RunLog
 from engine.train_flags import TrainFlags, check
+from engine.train_state import Saver
 from engine.validation import Validation
-from tests.engine.test_checkpoints import advance, make_state
+from tests.engine.test_train_state import advance, make_state
 
 
 def make_config(folder, **flags):

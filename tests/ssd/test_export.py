@@ -7,10 +7,11 @@ import pytest
 import tensorflow as tf
 
 from engine import checkpoints
-from engine.checkpoints import Saver, StoredWeights, TrainState
+from engine.checkpoints import StoredWeights
 from engine.errors import UserError
 from engine.flags import parse
 from engine.optim import MovingAverages, make_optimizer
+from engine.train_state import Saver, TrainState
 from ssd import export, nets
 from ssd.detector import load
 

@@ -9,8 +9,9 @@ import tensorflow as tf
 from classify import nets as classifiers
 from classify.nets.vgg import STAGES
 from engine import optim
-from engine.checkpoints import Saver, StoredWeights, TrainState
+from engine.checkpoints import StoredWeights
 from engine.errors import UserError
+from engine.train_state import Saver, TrainState
 from engine.warm_start import warm_start
 from ssd import fine_tuning, nets
 from ssd.nets import vgg_reduction

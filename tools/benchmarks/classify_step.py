@@ -12,9 +12,9 @@ from classify import input_pipeline, nets
 from classify.dataset import MemoryExamples
 from classify.losses import make_losses
 from engine import devices, optim
-from engine.checkpoints import TrainState
 from engine.loop import Batch, make_train_step
 from engine.optim import MovingAverages
+from engine.train_state import TrainState
 
 # The two are timed in turns, so that a machine that slows down slows down both.
 _ROUNDS, _STEPS = 6, 15

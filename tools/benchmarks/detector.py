@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from engine import devices, optim
-from engine.checkpoints import TrainState
 from engine.loop import Batch, make_train_step
 from engine.slim_net import SlimNet
+from engine.train_state import TrainState
 from ssd import encoding, nets
 from ssd.anchors import make_anchors
 from ssd.detector import Detector
