@@ -124,3 +124,19 @@ def test_mining_over_the_batch_wants_one_device(sample_records, tmp_path):
     flags = argv(sample_records, tmp_path / "run", *CLONES, "--mining=batch")[2:]
     with pytest.raises(UserError, match="--mining=batch compares all anchors of a batch: not with 2 replicas"):
         train.main(parse(train.Config, ["train", *flags])[0])
+
+
+def test_the_chief_evaluates_while_the_others_wait(start, sample_records, tmp_path):  # noqa: F811
+    """With batch norms that learn and averages; it says what the evaluation of the checkpoint says, and training goes on."""
+    flags = (*LEARNS, "--max_number_of_steps=4", "--eval_every_steps=2", "--save_interval_secs=0")
+    workers = start_workers(start, sample_records, tmp_path, *flags)
+    assert [worker.wait() for worker in workers] == [0, 0], workers[0].told + workers[1].told
+    assert "step 2: mAP/voc2012 = " in workers[0].told
+    assert "mAP/voc2012" not in workers[1].told
+    by_step = {row["step"]: row["mAP/voc2012"] for row in logged(tmp_path) if "mAP/voc2012" in row}
+    assert list(by_step) == [2, 4]
+    evaluated = ["-m", "ssd.evaluate", f"--dataset_dir={sample_records}", "--dataset_split_name=val"]
+    done = run_command(*evaluated, f"--checkpoint_path={tmp_path / 'model.ckpt-4'}", f"--eval_dir={tmp_path / 'eval'}")
+    assert done.returncode == 0, done.stderr
+    metrics = json.loads((tmp_path / "eval" / "metrics.json").read_text())
+    assert metrics["mAP"]["voc2012"] == pytest.approx(by_step[4], abs=1e-6)
