@@ -1,4 +1,19 @@
-"""The multibox loss: class loss of positives and mined negatives, and box loss of positives (arXiv:1512.02325, eq. 1 to 3)."""
+"""The multibox loss: class loss of positives and mined negatives, and box loss of positives (arXiv:1512.02325, eq. 1 to 3).
+
+Positives are the anchors with a label above 0. The negatives are the candidates with the highest cross-entropy
+against background, which is to say the lowest background probability; of equals the first in anchor order.
+
+- mining "image" (the paper, section 2.2): in each image max(int(negative_ratio * positives), min_negatives_per_image)
+  of the anchors that are not positive and overlap no object by .5 or more. The paper's minimum is 0: an image
+  without a positive then adds nothing.
+- mining "batch": over the whole batch int(negative_ratio * positives) + B of all anchors that are not positive.
+  `min_negatives_per_image` plays no part, since the B extra ones already serve empty images.
+- normalizer "positives" (eq. 1): every term is a sum divided by max(1, positives in the batch).
+- normalizer "count": the two class terms are divided by the number of anchors in them + .1, the box term by
+  positives + .1.
+
+Everything is computed in float32, whatever the type of the predictions. Gradients reach the chosen anchors only.
+"""
 
 import tensorflow as tf
 
@@ -27,22 +42,9 @@ def multibox_loss(
 ) -> dict[str, tf.Tensor]:
     """The three terms of the loss of one batch; what is minimised is their sum.
 
-    Positives are the anchors with a label above 0. The negatives are the candidates with the highest cross-entropy
-    against background, which is to say the lowest background probability; of equals the first in anchor order.
-
-    - mining "image" (the paper, section 2.2): in each image max(int(negative_ratio * positives), min_negatives_per_image)
-      of the anchors that are not positive and overlap no object by .5 or more. The paper's minimum is 0: an image
-      without a positive then adds nothing.
-    - mining "batch": over the whole batch int(negative_ratio * positives) + B of all anchors that are not positive.
-      `min_negatives_per_image` plays no part, since the B extra ones already serve empty images.
-    - normalizer "positives" (eq. 1): every term is a sum divided by max(1, positives in the batch).
-    - normalizer "count": the two class terms are divided by the number of anchors in them + .1, the box term by
-      positives + .1.
-
-    Everything is computed in float32, whatever the type of the predictions. Gradients reach the chosen anchors only.
-
-    A batch can be computed in parts, whose terms add up to the whole's: give each part the sums of the parts' `count_anchors`
-    as `counts`. Not with mining "batch", which compares all anchors of the batch.
+    The module's docstring tells what mining and normalizer do. A batch can be computed in parts, whose terms add up to the
+    whole's: give each part the sums of the parts' `count_anchors` as `counts`. Not with mining "batch", which compares all
+    anchors of the batch.
 
     Args:
         class_logits: [B, A, C], background at index 0.
