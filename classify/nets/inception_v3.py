@@ -4,7 +4,7 @@ import tensorflow as tf
 import tf_slim as slim
 from tf_slim.nets import inception
 
-from classify.nets.layers import batch_norm
+from classify.nets.layers import BATCH_NORM_DECAY, batch_norm
 from engine.slim_net import ACTIVATIONS
 
 
@@ -15,7 +15,7 @@ def inception_v3(images: tf.Tensor, num_classes: int, is_training: bool) -> tupl
     """
 
     def normalise(inputs: tf.Tensor) -> tf.Tensor:
-        return batch_norm(inputs, is_training=is_training, decay=0.9997, epsilon=0.001, scale=False)
+        return batch_norm(inputs, is_training=is_training, decay=BATCH_NORM_DECAY, epsilon=0.001, scale=False)
 
     with slim.arg_scope(
         [slim.conv2d],

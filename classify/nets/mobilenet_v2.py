@@ -3,7 +3,7 @@
 import tensorflow as tf
 import tf_slim as slim
 
-from classify.nets.layers import batch_norm
+from classify.nets.layers import BATCH_NORM_DECAY, batch_norm
 from engine.slim_net import ACTIVATIONS
 
 # (expansion, channels, blocks, stride of the first block): t, c, n and s of the paper's table 2.
@@ -36,18 +36,16 @@ def mobilenet_v2(
     return tf.squeeze(class_logits, [1, 2]), ()
 
 
-def mobilenet_v2_layers(
-    images: tf.Tensor, is_training: bool, depth_multiplier: float = 1.0, decay: float = 0.997
-) -> dict[str, tf.Tensor]:
+def mobilenet_v2_layers(images: tf.Tensor, is_training: bool, depth_multiplier: float = 1.0) -> dict[str, tf.Tensor]:
     """images [B, H, W, 3] in [-1, 1] -> outputs [B, h, w, D] by TF-slim's names.
 
     layer_1 is the first convolution, layer_2 to layer_18 are the blocks, layer_19 is the last convolution. The map is
     halved by layer_1, 3, 5, 8 and 15. layer_N/expansion_output is block N before its depthwise convolution: a widened map
-    of the size that enters the block, so layer_15's is the last one of stride 16. `decay` is that of the moving statistics.
+    of the size that enters the block, so layer_15's is the last one of stride 16.
     """
 
     def normalise(inputs: tf.Tensor) -> tf.Tensor:
-        return batch_norm(inputs, is_training=is_training, decay=decay, epsilon=0.001)
+        return batch_norm(inputs, is_training=is_training, decay=BATCH_NORM_DECAY, epsilon=0.001)
 
     layers = {}
     with slim.arg_scope(

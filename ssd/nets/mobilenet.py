@@ -7,7 +7,7 @@ four maps above it. The backbone's variables have the names of TF-slim's Mobilen
 import tensorflow as tf
 import tf_slim as slim
 
-from classify.nets.layers import batch_norm
+from classify.nets.layers import BATCH_NORM_DECAY, batch_norm
 from classify.nets.mobilenet_v2 import mobilenet_v2_layers
 from engine.checkpoints import StoredWeights
 from engine.slim_net import ACTIVATIONS
@@ -21,8 +21,6 @@ MEANS = (127.5, 127.5, 127.5)
 
 _MAPS = ((20, 16, (2, 3)), (10, 32, (2, 3)), (5, 64, (2, 3)), (3, 320 / 3, (2, 3)), (2, 160, (2,)), (1, 320, (2,)))
 _EXTRA = (("extra_1", 512), ("extra_2", 256), ("extra_3", 256), ("extra_4", 128))
-# Detectors are trained for fewer steps than classifiers: their moving statistics must follow sooner.
-_DECAY = 0.99
 _BACKBONE = ("Conv", "expanded_conv")
 _INITIALIZER = tf.compat.v1.truncated_normal_initializer(stddev=0.03)
 
@@ -41,9 +39,9 @@ def ssd_320_mobilenet_v2(images: tf.Tensor, num_classes: int, is_training: bool)
     """images [B, 320, 320, 3] less the means -> class_logits [B, 3224, C], box_offsets [B, 3224, 4]."""
 
     def normalise(inputs: tf.Tensor) -> tf.Tensor:
-        return batch_norm(inputs, is_training=is_training, decay=_DECAY)
+        return batch_norm(inputs, is_training=is_training, decay=BATCH_NORM_DECAY)
 
-    layers = mobilenet_v2_layers(images / MEANS[0], is_training, decay=_DECAY)
+    layers = mobilenet_v2_layers(images / MEANS[0], is_training)
     sources = [("layer_15_box", layers["layer_15/expansion_output"]), ("layer_19_box", layers["layer_19"])]
     with slim.arg_scope(
         [slim.conv2d, slim.separable_conv2d],

@@ -9,7 +9,7 @@ from functools import partial
 import tensorflow as tf
 import tf_slim as slim
 
-from classify.nets.layers import batch_norm
+from classify.nets.layers import BATCH_NORM_DECAY, batch_norm
 from classify.nets.vgg import HE, vgg_16_stages
 from engine.slim_net import ACTIVATIONS
 from ssd.nets.heads import multibox_heads
@@ -31,7 +31,7 @@ def ssd_300_vgg_bn(images: tf.Tensor, num_classes: int, is_training: bool) -> tu
     ScratchDet (arXiv:1810.08425, section 3.1): normalised gradients allow learning rates ten times as high, with which a
     detector without pretraining comes to where the pretrained one does.
     """
-    with slim.arg_scope([slim.conv2d], normalizer_fn=partial(batch_norm, is_training=is_training, decay=0.99)):
+    with slim.arg_scope([slim.conv2d], normalizer_fn=partial(batch_norm, is_training=is_training, decay=BATCH_NORM_DECAY)):
         return ssd_300_vgg(images, num_classes, is_training)
 
 

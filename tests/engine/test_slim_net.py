@@ -56,11 +56,13 @@ def test_batch_norm_statistics_by_hand():
     trained = tf.function(lambda x: net(x, is_training=True))(images)
     # mean 4, variance 5 (of the sample: 20 / 3)
     assert trained.numpy().ravel() == pytest.approx([(x - 4) / (5 + 0.001) ** 0.5 for x in (1, 3, 5, 7)], rel=1e-5)
-    assert float(net.variables_by_name["net/BatchNorm/moving_mean"][0]) == pytest.approx(0.4)
-    assert float(net.variables_by_name["net/BatchNorm/moving_variance"][0]) == pytest.approx(0.9 + 0.1 * 20 / 3, rel=1e-5)
+    statistics = [net.variables_by_name[f"net/BatchNorm/moving_{name}"] for name in ("mean", "variance")]
+    assert [float(value[0]) for value in statistics] == pytest.approx([4, 20 / 3], rel=1e-5), "in place of the initial values"
+    tf.function(lambda x: net(x, is_training=True))(2 * images)
+    mean, variance = 0.9 * 4 + 0.1 * 8, (0.9 + 0.1 * 4) * 20 / 3
+    assert [float(value[0]) for value in statistics] == pytest.approx([mean, variance], rel=1e-5)
     applied = tf.function(lambda x: net(x, is_training=False))(images)
-    scale = (0.9 + 0.1 * 20 / 3 + 0.001) ** 0.5
-    assert applied.numpy().ravel() == pytest.approx([(x - 0.4) / scale for x in (1, 3, 5, 7)], rel=1e-5)
+    assert applied.numpy().ravel() == pytest.approx([(x - mean) / (variance + 0.001) ** 0.5 for x in (1, 3, 5, 7)], rel=1e-5)
 
 
 def test_activations_are_the_layers_outputs():
@@ -85,7 +87,7 @@ def test_a_frozen_batch_norm_uses_its_statistics_and_leaves_them():
     assert float(net.variables_by_name["net/BatchNorm/moving_mean"][0]) == 0.0
     other = SlimNet("net", lambda images, is_training: batch_norm(images, is_training=is_training, decay=0.9), [1, 2, 1])
     tf.function(lambda x: other(x, is_training=True))(images)
-    assert float(other.variables_by_name["net/BatchNorm/moving_mean"][0]) == pytest.approx(0.4)
+    assert float(other.variables_by_name["net/BatchNorm/moving_mean"][0]) == pytest.approx(4)
 
 
 def test_half_precision_computes_in_it_and_keeps_float32():
