@@ -62,7 +62,8 @@ class Validation:
         """The files first, then what is said of them, then the previous ones go: a crash leaves one that is whole."""
         with writing(self._folder):
             self._folder.mkdir(exist_ok=True)
-            previous = [file for file in self._folder.iterdir() if file.name != _FILE]
+            # Nothing else: results of evaluations may lie there as well.
+            previous = list(self._folder.glob("*.ckpt-*"))
             files = sorted(pathlib.Path(prefix).parent.glob(f"{pathlib.Path(prefix).name}.*"))
             for file in sorted(files, key=lambda file: file.suffix == ".index"):  # a checkpoint is there once its index is
                 _copy(file, self._folder / file.name)

@@ -55,6 +55,18 @@ def test_the_best_is_kept_whatever_else_is_deleted(tmp_path, capsys):
     assert "step 8: metric = 0.3000 on val; best: 0.3000 at step 4" in told
 
 
+def test_what_else_lies_beside_the_best_stays(tmp_path):
+    (tmp_path / "best" / "eval_val").mkdir(parents=True)
+    (tmp_path / "best" / "eval_val" / "metrics.json").write_text("{}")
+    follow(tmp_path, [0.1, 0.3])
+    assert sorted(path.name for path in (tmp_path / "best").iterdir()) == [
+        "best.json",
+        "eval_val",
+        "model.ckpt-4.data-00000-of-00001",
+        "model.ckpt-4.index",
+    ]
+
+
 def test_a_folder_means_its_best_checkpoint(tmp_path):
     _, state, _ = follow(tmp_path, [0.3, 0.2])
     newest = Saver(state, tmp_path).save()
