@@ -19,11 +19,18 @@ def resumable(train_dir: str, manifest: dict[str, Any], must_agree: Sequence[str
     """The newest checkpoint in train_dir, or None.
 
     Raises:
-        UserError: it is of a run that differs in one of the manifest's entries `must_agree`.
+        UserError: it is of a run that differs in one of the manifest's entries `must_agree`; or only the best checkpoint of
+            an earlier run is there, which would be taken for this one's.
     """
     stored = checkpoints.newest_in(train_dir)
+    best = pathlib.Path(train_dir) / checkpoints.BEST
     if stored is not None:
         refuse_other_run(train_dir, stored, manifest, must_agree)
+    elif any(best.glob("*.index")):
+        raise UserError(
+            f"--train_dir={train_dir}: it holds no checkpoint to go on from, only the best one of an earlier run in {best}: move"
+            " move that elsewhere, from where --checkpoint_path takes it"
+        )
     return stored
 
 

@@ -181,3 +181,7 @@ def test_evaluation_while_training(sample_records, tmp_path, capsys):
         {name: value for name, value in evaluated[best["step"]].items() if name != "step"}, abs=1e-6
     )
     assert metrics["mAP"]["voc2012"] > 0
+    for path in (tmp_path / "with").glob("model.ckpt-*"):
+        path.unlink()
+    with pytest.raises(UserError, match="only the best one of an earlier run in .*best: move that elsewhere"):
+        run_in_process(sample_records, tmp_path / "with", "--max_number_of_steps=5")
