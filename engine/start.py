@@ -28,7 +28,7 @@ def resumable(train_dir: str, manifest: dict[str, Any], must_agree: Sequence[str
         refuse_other_run(train_dir, stored, manifest, must_agree)
     elif any(best.glob("*.index")):
         raise UserError(
-            f"--train_dir={train_dir}: it holds no checkpoint to go on from, only the best one of an earlier run in {best}: move"
+            f"--train_dir={train_dir}: it holds no checkpoint to go on from, only the best one of an earlier run in {best}:"
             " move that elsewhere, from where --checkpoint_path takes it"
         )
     return stored
